@@ -1,0 +1,175 @@
+//! The JSON records that cross the daemon's socket. camelCase; unknown fields
+//! are ignored; a missing optional field is absent, not null.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::path::PathBuf;
+
+/// Who is calling: decides which instance of a server a call reaches.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CallContext {
+    /// The session key that calls are leased under; the daemon mints one when it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The session that the host assigned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The session that spawned this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_session_id: Option<String>,
+    /// The session key was minted for this call or run alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ephemeral: bool,
+    /// The caller's working directory, absolute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
+    /// The pid of the caller's mcpx process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The run that the call belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// `POST /v1/call`, and the `call` operation on a channel (there without `context`, which the channel's run gives).
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallRequest {
+    /// The server's configured name, or its identifier.
+    pub server: String,
+    /// The tool's exact name, or its identifier.
+    pub tool: String,
+    /// The arguments, an object; absent means `{}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Box<RawValue>>,
+    /// Who is calling.
+    #[serde(default)]
+    pub context: CallContext,
+    /// How long to wait for the answer, in milliseconds; absent means the server's own limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// A namespace as `ls` shows it: one configured server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceRow {
+    /// The server's configured name.
+    pub name: String,
+    /// The identifier that stands for it in a program.
+    pub ident: String,
+    /// How many tools it offers; absent while that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<usize>,
+    /// One line on what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `ready` (schemas known), `failed` (see `error`), `disabled`, or `unknown`.
+    pub state: String,
+    /// Why it cannot be used: the wire form of an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<serde_json::Value>,
+    /// When its schemas were read, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetched_at: Option<u64>,
+    /// The configuration file that defines it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<PathBuf>,
+}
+
+/// `POST /v1/runs`: opens a run. On the unix socket it lives as long as the connection that opened it, or until `DELETE /v1/runs/{run}`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OpenRun {
+    /// Who is calling; `session` absent means that the daemon mints an ephemeral key.
+    pub context: CallContext,
+}
+
+/// The answer to `POST /v1/runs`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenedRun {
+    /// The run's id.
+    pub run: String,
+    /// The session key that its calls are leased under.
+    pub session: String,
+    /// The key was minted for this run alone.
+    pub ephemeral: bool,
+    /// Every enabled namespace, in the configuration's order.
+    pub namespaces: Vec<NamespaceName>,
+    /// The daemon's HTTP endpoint, `http://127.0.0.1:PORT`, empty when TCP is off.
+    pub endpoint: String,
+    /// The bearer token that TCP requests need, empty when TCP is off.
+    pub token: String,
+}
+
+/// A namespace's two names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceName {
+    /// The server's configured name.
+    pub name: String,
+    /// The identifier that stands for it in a program.
+    pub ident: String,
+}
+
+/// An instance of a server, as `status` shows it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InstanceRow {
+    /// The server's configured name.
+    pub server: String,
+    /// What the instance is keyed by: `global`, `session:<key>`, `cwd:<path>`, …
+    pub key: String,
+    /// `starting`, `ready`, `stopping`, `failed`.
+    pub state: String,
+    /// The child's pid; absent for a server over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Milliseconds since it was started.
+    pub uptime_ms: u64,
+    /// Calls that it has answered.
+    pub calls: u64,
+    /// Calls that it is working on.
+    pub in_flight: usize,
+    /// Callers waiting for a place.
+    pub queue: usize,
+    /// The last failure, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// The last lines of its stderr.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+}
+
+/// `daemon-<key>.json` in the state directory (design: identity of a daemon), mode 0600.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DaemonInfo {
+    /// The format's version: 1.
+    pub schema: u32,
+    /// The daemon's key: the fingerprint of its configuration's paths and bytes.
+    pub key: String,
+    /// Its process.
+    pub pid: u32,
+    /// The process's start time in clock ticks since boot; tells a reused pid.
+    pub start_ticks: u64,
+    /// The unix socket's path.
+    pub socket: PathBuf,
+    /// `http://127.0.0.1:PORT`, or empty when TCP is off.
+    pub endpoint: String,
+    /// The bearer token for `endpoint`.
+    pub token: String,
+    /// The nearest configuration file, or empty.
+    pub config_path: PathBuf,
+    /// Every configuration file that contributed, nearest first.
+    pub sources: Vec<PathBuf>,
+    /// The digest of the server definitions, which the schema cache uses.
+    pub servers_digest: String,
+    /// mcpx's version.
+    pub version: String,
+    /// When it started, milliseconds since 1970.
+    pub started_at: u64,
+    /// The configured servers' names.
+    pub servers: Vec<String>,
+}

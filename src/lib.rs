@@ -1,0 +1,27 @@
+//! mcpx: all of a machine's MCP servers behind one command and one local daemon.
+//!
+//! The modules are layers; each names only those below it (a test checks every
+//! `use crate::`). From the top: `cli`, `serve`, `daemon`, `api`, `script`,
+//! `pool`, `catalog`, `adapters`, `mcp`, `proc`, `config`, `observe`,
+//! `settings`, and the common `error`, `log`, `paths` and `util`.
+
+pub mod api;
+pub mod catalog;
+pub mod cli;
+pub mod config;
+pub mod daemon;
+pub mod error;
+pub mod log;
+pub mod mcp;
+pub mod paths;
+pub mod pool;
+pub mod proc;
+pub mod script;
+pub mod serve;
+pub mod settings;
+pub mod util;
+
+/// Runs one command line (the program's name first) and returns its exit code.
+pub fn run(argv: Vec<std::ffi::OsString>) -> u8 {
+    cli::run(argv)
+}

@@ -1,0 +1,3 @@
+//! A server that misbehaves on request.
+
+fn main() {}
