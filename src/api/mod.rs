@@ -1,5 +1,10 @@
 //! What the daemon can be asked, as a table, and how to ask it: operations,
-//! wire records, the blocking client.
+//! wire records, HTTP, the blocking client. Knows nothing of how the daemon answers.
 
-pub mod client;
+pub mod docs;
+pub mod frame;
+pub mod http;
+pub mod ops;
+pub mod records;
+pub mod uri;
 pub mod wire;
