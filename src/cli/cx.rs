@@ -4,7 +4,7 @@
 use super::args::Invocation;
 use super::out::Out;
 use super::progress::Progress;
-use crate::api::client::{Boot, Client};
+use crate::api::{Boot, Client};
 use crate::api::wire::CallContext;
 use crate::config::{self, Config, LoadOptions};
 use crate::error::{Error, Kind, Result};
@@ -59,13 +59,10 @@ impl Cx {
         let cwd = std::env::current_dir()
             .map_err(|e| Error::new(Kind::Unavailable, format!("finding the working directory: {e}")))?;
         let dirs = self.dirs()?;
-        let explicit = self.env.text("MCPX_CONFIG").map(|p| cwd.join(p));
-        let config = config::load(&LoadOptions { explicit, dir: &cwd, env: &self.env, dirs: &dirs })?;
-        let settings = Settings::resolve(Layers {
-            files: config.layers.clone(),
-            flags: self.inv.settings.clone(),
-            ..Layers::new(&self.env)
-        })?;
+        let uid = crate::proc::uid();
+        let config = config::load(&LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid })?;
+        let flags = self.inv.settings.clone();
+        let settings = Settings::resolve(Layers { flags, ..config.settings_layers(&self.env) })?;
         Ok(self.world.get_or_init(|| World { cwd, dirs, config, settings }))
     }
 
@@ -126,6 +123,7 @@ impl Cx {
             dirs: &world.dirs,
             env: &self.env,
             exe: own_path()?,
+            dir: &world.cwd,
         })
     }
 
@@ -155,21 +153,6 @@ impl Cx {
             super::out::note(warning);
         }
         Ok(())
-    }
-}
-
-impl World {
-    /// The error for a name that no configured server has.
-    pub fn no_such_namespace(&self, typed: &str) -> Error {
-        if self.config.servers.is_empty() {
-            return no_servers(self, &format!("there is no namespace {typed:?}"));
-        }
-        let names = self.config.servers.iter().map(|s| s.name.as_str());
-        let e = Error::new(Kind::NotFound, format!("there is no namespace {typed:?}"));
-        match crate::util::did_you_mean(typed, names) {
-            Some(near) => e.hint(near),
-            None => e.hint("mcpx ls lists the namespaces"),
-        }
     }
 }
 

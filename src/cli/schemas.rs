@@ -4,7 +4,9 @@
 use super::cx::{Cx, World};
 use super::progress::Progress;
 use crate::api::wire::NamespaceRow;
-use crate::catalog::{ServerSchema, cache::Cache, names};
+use crate::catalog::cache::Cache;
+use crate::catalog::rows::{self as catalog_rows, Row};
+use crate::catalog::{ServerSchema, names};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::settings;
@@ -34,13 +36,13 @@ pub fn select<'a>(world: &'a World, wanted: &[&str]) -> Result<Vec<Namespace<'a>
         all.retain(|n| n.def.enabled);
         return Ok(all);
     }
+    let servers: Vec<&str> = world.config.servers.iter().map(|s| s.name.as_str()).collect();
     let mut picked: Vec<Namespace> = Vec::new();
     for typed in wanted {
-        let at = all.iter().position(|n| n.def.name == *typed).or(all.iter().position(|n| n.ident == *typed));
-        match at {
-            Some(at) => picked.push(all.remove(at)),
-            None if picked.iter().any(|n| n.def.name == *typed || n.ident == *typed) => {}
-            None => return Err(world.no_such_namespace(typed)),
+        let name = names::find_server(typed, &servers)?;
+        // One that is named twice has been picked already.
+        if let Some(at) = all.iter().position(|n| n.def.name == name) {
+            picked.push(all.remove(at));
         }
     }
     Ok(picked)
@@ -74,7 +76,7 @@ pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
             name: def.name.clone(),
             ident,
             description: def.description.clone(),
-            source: Some(def.source.clone()),
+            source: Some(def.source.as_ref().clone()),
             state: "unknown".into(),
             ..NamespaceRow::default()
         };
@@ -128,30 +130,48 @@ pub fn namespace_rows(answer: &Value) -> Result<Vec<NamespaceRow>> {
     serde_json::from_value(rows).map_err(|e| super::internal(format!("reading the daemon's namespaces: {e}")))
 }
 
-/// A namespace with its tools, or the reason why they are not known.
-pub struct Known<'a> {
+/// A namespace with what was asked of it, or the reason why that is not known.
+pub struct Known<'a, T> {
     /// The namespace.
     pub namespace: Namespace<'a>,
-    /// Its tools.
-    pub schema: Result<ServerSchema>,
+    /// What it offers.
+    pub tools: Result<T>,
 }
 
-/// The tools of these namespaces: from the cache, else from the daemon in one request.
-pub fn load<'a>(cx: &'a Cx, namespaces: Vec<Namespace<'a>>) -> Result<Vec<Known<'a>>> {
-    let world = cx.world()?;
-    let (cache, ttl) = cache(world);
-    let mut known: Vec<Known> = Vec::with_capacity(namespaces.len());
+/// The tools of these namespaces with their schemas: from the cache, else from the daemon in one request.
+pub fn load<'a>(cx: &'a Cx, namespaces: Vec<Namespace<'a>>) -> Result<Vec<Known<'a, ServerSchema>>> {
+    gather(cx, namespaces, |cache, def, ttl| cache.load(&def.name, &def.digest, ttl), |schema| schema)
+}
+
+/// The same without the schemas: a light row for each tool.
+pub fn load_rows<'a>(cx: &'a Cx, namespaces: Vec<Namespace<'a>>) -> Result<Vec<Known<'a, Vec<Row>>>> {
+    gather(
+        cx,
+        namespaces,
+        |cache, def, ttl| cache.load_rows(&def.name, &def.digest, ttl),
+        |schema| catalog_rows::rows(&schema),
+    )
+}
+
+fn gather<'a, T>(
+    cx: &'a Cx,
+    namespaces: Vec<Namespace<'a>>,
+    cached: impl Fn(&Cache, &ServerDef, Duration) -> Option<T>,
+    of: impl Fn(ServerSchema) -> T,
+) -> Result<Vec<Known<'a, T>>> {
+    let (cache, ttl) = cache(cx.world()?);
+    let mut known: Vec<Known<T>> = Vec::with_capacity(namespaces.len());
     let mut missing: Vec<usize> = Vec::new();
     for namespace in namespaces {
         let def = namespace.def;
-        let schema = match unusable(def) {
+        let tools = match unusable(def) {
             Some(e) => Err(e),
-            None => cache.load(&def.name, &def.digest, ttl).ok_or_else(|| {
+            None => cached(&cache, def, ttl).ok_or_else(|| {
                 missing.push(known.len());
                 Error::new(Kind::Unavailable, format!("the tools of {} are not known", def.name)).server(&def.name)
             }),
         };
-        known.push(Known { namespace, schema });
+        known.push(Known { namespace, tools });
     }
     if missing.is_empty() {
         return Ok(known);
@@ -160,8 +180,8 @@ pub fn load<'a>(cx: &'a Cx, namespaces: Vec<Namespace<'a>>) -> Result<Vec<Known<
     let answer = ask(cx, &names);
     for i in missing {
         let name = known[i].namespace.def.name.clone();
-        known[i].schema = match &answer {
-            Ok(answer) => pick(answer, &name),
+        known[i].tools = match &answer {
+            Ok(answer) => pick(answer, &name).map(&of),
             Err(e) => Err(e.clone()),
         };
     }

@@ -12,7 +12,6 @@ use crate::api::wire::CallRequest;
 use crate::catalog::names;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Source};
-use serde_json::Value;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,7 +56,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let servers: Vec<&str> = world.config.servers.iter().map(|s| s.name.as_str()).collect();
     let (server, tool) = names::split_target(&target, &servers)?;
-    let def = world.config.server(&server).ok_or_else(|| world.no_such_namespace(&server))?.clone();
+    let def = world.config.server(&server).cloned();
+    let def = def.ok_or_else(|| super::super::internal(format!("{server} is not configured")))?;
     if let Some(problem) = schemas::unusable(&def) {
         return Err(problem);
     }
@@ -73,9 +73,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
         CallRequest { server, tool, arguments, context: cx.context()?, timeout_ms: timeout_ms(world)? };
     let progress = Progress::start(&format!("calling {}.{}", request.server, request.tool));
     let client = cx.daemon(&progress)?;
-    let handle = client.shutdown_handle();
+    let handle = client.shutdown_handle()?;
     // The daemon sees the connection close, and cancels the call.
-    let interrupt = Interrupt::listen(move || handle.shutdown())?;
+    let interrupt = Interrupt::listen(move || handle.interrupt())?;
     let outcome = client.call(&request);
     drop(progress);
     if let Some(code) = interrupt.exit_code() {
@@ -128,15 +128,17 @@ fn media(cx: &Cx, tool: &str) -> Result<Media> {
         "inline" => None,
         _ => {
             let dir = world.settings.get(&settings::OUTPUT_MEDIA_DIR);
-            Some(if dir.is_empty() { scratch(cx) } else { world.cwd.join(dir) })
+            Some(if dir.is_empty() { scratch(cx)? } else { world.cwd.join(dir) })
         }
     };
     Ok(Media { dir, stem: names::member(tool) })
 }
 
-/// The directory for media when none is configured.
-fn scratch(cx: &Cx) -> PathBuf {
+/// The directory for media when none is configured: below the system's for temporary files, closed to others.
+fn scratch(cx: &Cx) -> Result<PathBuf> {
     let tmp = cx.env.get("TMPDIR").map(PathBuf::from).filter(|p| p.is_absolute());
-    tmp.unwrap_or_else(|| PathBuf::from("/tmp")).join(format!("mcpx-{}", crate::proc::uid())).join("media")
+    let uid = crate::proc::uid();
+    let ours = tmp.unwrap_or_else(|| PathBuf::from("/tmp")).join(format!("mcpx-{uid}"));
+    crate::paths::ensure_private(&ours, uid)?;
+    Ok(ours.join("media"))
 }
-

@@ -76,7 +76,7 @@ fn demo() -> Result<String> {
     let body = json!({
         "mcpServers": {
             "demo": {
-                "command": exe.replace('$', "$$"),
+                "command": exe,
                 "args": ["demo-server"],
                 "mcpx": {"description": "a demonstration server, built into mcpx"}
             }

@@ -4,8 +4,8 @@ use super::super::command::{Command, Group, MANY, Rest, example};
 use super::super::cx::{Cx, no_servers};
 use super::super::out::note;
 use super::super::schemas;
-use super::super::table::{Cell, Table, Tone};
-use crate::catalog::{ServerSchema, search};
+use super::super::table::{Cell, Table, Tone, fit};
+use crate::catalog::search;
 use crate::error::Result;
 use crate::settings;
 use serde_json::{Value, json};
@@ -32,16 +32,17 @@ pub static COMMAND: Command = Command {
 fn run(cx: &mut Cx) -> Result<u8> {
     let query = cx.inv.words()?.join(" ");
     let world = cx.world()?;
-    let known = schemas::load(cx, schemas::select(world, &[])?)?;
+    let known = schemas::load_rows(cx, schemas::select(world, &[])?)?;
     let mut failed: Vec<Value> = Vec::new();
-    let mut offered: Vec<(String, &ServerSchema)> = Vec::new();
+    let mut offered: Vec<search::Namespace> = Vec::new();
     for k in &known {
-        match &k.schema {
-            Ok(schema) => offered.push((k.namespace.ident.clone(), schema)),
+        let (server, ident) = (k.namespace.def.name.as_str(), k.namespace.ident.as_str());
+        match &k.tools {
+            Ok(rows) => offered.push(search::Namespace { server, ident, rows }),
             Err(e) => {
-                failed.push(json!({"server": k.namespace.def.name, "error": e.to_json()}));
+                failed.push(json!({"server": server, "error": e.to_json()}));
                 if !cx.json() {
-                    note(&format!("{} was not searched: {}", k.namespace.def.name, e.message()));
+                    note(&format!("{server} was not searched: {}", e.message()));
                 }
             }
         }
@@ -55,7 +56,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
             .map(|h| {
                 json!({
                     "server": h.server, "tool": h.tool, "signature": h.signature,
-                    "description": h.description, "score": h.score,
+                    "description": h.description, "score": h.score, "all": h.all,
                 })
             })
             .collect();
@@ -71,9 +72,12 @@ fn run(cx: &mut Cx) -> Result<u8> {
         note(&format!("no tool matches {query:?}"));
         return Ok(0);
     }
+    if let Some(near) = hits.iter().find_map(|h| h.near.as_deref()) {
+        note(&format!("no tool matches {query:?}; showing {near:?}"));
+    }
     let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
     for hit in &hits {
-        let description = super::tools::short(hit.description.as_deref(), describe);
+        let description = fit(&hit.description, describe);
         table.row(vec![Cell::new(&hit.signature).tone(Tone::Strong), Cell::new(description)]);
     }
     let text = table.render(cx.width(), cx.color());

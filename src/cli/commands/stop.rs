@@ -3,8 +3,7 @@
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
 use super::super::progress::Progress;
-use crate::api::client::{self, Client};
-use crate::api::wire::DaemonInfo;
+use crate::api::{self, Client};
 use crate::error::{Error, Kind, Result};
 use crate::proc;
 use crate::settings;
@@ -36,42 +35,53 @@ const LOOK: Duration = Duration::from_millis(2);
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let progress = Progress::start("waiting for the daemon to stop its servers");
-    let mut stopped: Vec<DaemonInfo> = Vec::new();
+    let mut stopped: Vec<Gone> = Vec::new();
     let mut failure = None;
     if cx.inv.has("all") {
-        for (info, live, _) in client::daemons(&cx.dirs()?) {
+        for (info, live, _) in api::daemons(&cx.dirs()?) {
             if !live {
                 continue;
             }
-            match Client::connect(&info).and_then(|c| stop(cx, &c)) {
-                Ok(()) => stopped.push(info),
+            match Client::connect(info).and_then(|c| stop(cx, &c)) {
+                Ok(gone) => stopped.push(gone),
                 Err(e) => failure = Some(e),
             }
         }
     } else if let Some(client) = cx.running()? {
-        stop(cx, &client)?;
-        stopped.push(client.info().clone());
+        stopped.push(stop(cx, &client)?);
     }
     drop(progress);
     if let Some(e) = failure {
         return Err(e);
     }
     if cx.json() {
-        let keys: Vec<_> = stopped.iter().map(|i| json!({"key": i.key, "pid": i.pid})).collect();
+        let keys: Vec<_> = stopped.iter().map(|g| json!({"key": g.key, "pid": g.pid})).collect();
         cx.out.json(&json!({"ok": true, "stopped": keys}))?;
     } else if stopped.is_empty() {
         cx.out.line("no daemon is running")?;
     } else {
-        for info in &stopped {
-            cx.out.line(&format!("stopped the daemon {} (pid {})", info.key, info.pid))?;
+        for gone in &stopped {
+            cx.out.line(&format!("stopped the daemon {} (pid {})", gone.key, gone.pid))?;
         }
     }
     Ok(0)
 }
 
+/// A daemon that was stopped.
+pub struct Gone {
+    /// Its key.
+    pub key: String,
+    /// Its process.
+    pub pid: u32,
+}
+
 /// Asks a daemon to stop and waits until its process is gone.
-pub fn stop(cx: &Cx, client: &Client) -> Result<()> {
-    let (pid, ticks) = (client.info().pid, client.info().start_ticks);
+pub fn stop(cx: &Cx, client: &Client) -> Result<Gone> {
+    // A daemon that was named by its socket is known by what it says of itself.
+    let health = client.json("GET", "/v1/health", None)?;
+    let pid = health["pid"].as_u64().and_then(|p| u32::try_from(p).ok()).unwrap_or(client.info().pid);
+    let key = health["key"].as_str().unwrap_or(&client.info().key).to_owned();
+    let ticks = proc::start_ticks(pid).unwrap_or(0);
     let mut limit = MARGIN;
     if let Ok(world) = cx.world() {
         limit += world.settings.get(&settings::POOL_STOP_GRACE) + world.settings.get(&settings::POOL_KILL_GRACE);
@@ -86,5 +96,5 @@ pub fn stop(cx: &Cx, client: &Client) -> Result<()> {
         // Nobody but its parent is told when a process ends.
         std::thread::sleep(LOOK);
     }
-    Ok(())
+    Ok(Gone { key, pid })
 }

@@ -4,8 +4,9 @@ use super::super::command::{Command, Group, MANY, Rest, example};
 use super::super::cx::{Cx, no_servers};
 use super::super::out::note;
 use super::super::schemas;
-use super::super::table::{Cell, Table, Tone, fit, one_line};
-use crate::catalog::{names, ts};
+use super::super::table::{Cell, Table, Tone};
+use crate::catalog::names;
+use crate::catalog::rows::Row;
 use crate::error::{Error, Result};
 use crate::settings;
 use serde_json::{Value, json};
@@ -35,57 +36,63 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if world.config.servers.is_empty() {
         return Err(no_servers(world, "there are no tools"));
     }
-    let known = schemas::load(cx, schemas::select(world, &wanted)?)?;
+    let picked = schemas::select(world, &wanted)?;
+    if cx.json() {
+        return json(cx);
+    }
     let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);
-    let (mut rows, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
-    let mut first_error: Option<Error> = None;
+    let mut failure: Option<Error> = None;
     let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
-    for k in &known {
-        let (name, ident) = (&k.namespace.def.name, &k.namespace.ident);
-        let schema = match &k.schema {
-            Ok(schema) => schema,
-            Err(e) => {
-                if cx.json() {
-                    failed.push(json!({"server": name, "error": e.to_json()}));
-                } else {
-                    note(&format!("{name}: {}", e.message()));
+    for k in schemas::load_rows(cx, picked)? {
+        match k.tools {
+            Ok(rows) => {
+                for row in rows {
+                    let call = format!("{}.{}", k.namespace.ident, row.signature);
+                    table.row(vec![Cell::new(call).tone(Tone::Strong), Cell::new(row.sentence(describe))]);
                 }
-                first_error.get_or_insert(e.clone());
+            }
+            Err(e) => {
+                note(&format!("{}: {}", k.namespace.def.name, e.message()));
+                failure.get_or_insert(e);
+            }
+        }
+    }
+    let text = table.render(cx.width(), cx.color());
+    // A namespace that was asked for and cannot be shown is a failure; among all of them it is a remark.
+    let exit = failure.filter(|_| !wanted.is_empty()).map_or(0, |e| e.exit_code());
+    cx.out.text(&text)?;
+    Ok(exit)
+}
+
+/// The tools in full, for a program.
+fn json(cx: &mut Cx) -> Result<u8> {
+    let wanted = cx.inv.words()?;
+    let known = schemas::load(cx, schemas::select(cx.world()?, &wanted)?)?;
+    let (mut rows, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
+    for k in &known {
+        let (server, ident) = (&k.namespace.def.name, &k.namespace.ident);
+        let schema = match &k.tools {
+            Ok(schema) => schema,
+            Err(e) if !wanted.is_empty() => return Err(e.clone()),
+            Err(e) => {
+                failed.push(json!({"server": server, "error": e.to_json()}));
                 continue;
             }
         };
         let members = names::unique_members(schema.tools.iter().map(|t| t.name.as_str()));
         for (tool, member) in schema.tools.iter().zip(members) {
-            let signature = ts::signature(tool, ident, &member);
-            if cx.json() {
-                rows.push(json!({
-                    "server": name, "ident": ident, "tool": tool.name, "member": member, "signature": signature,
-                    "title": tool.title, "description": tool.description, "inputSchema": tool.input_schema,
-                    "outputSchema": tool.output_schema, "annotations": tool.annotations,
-                }));
-            } else {
-                let description = tool.description.as_deref().or(tool.title.as_deref());
-                let description = short(description, describe);
-                table.row(vec![Cell::new(signature).tone(Tone::Strong), Cell::new(description)]);
+            let mut row = json!({
+                "server": server, "ident": ident, "tool": tool.name, "member": member,
+                "signature": format!("{ident}.{}", Row::of(tool).signature),
+            });
+            // The tool's own fields under MCP's names; its name is there already.
+            if let (Some(row), Ok(Value::Object(fields))) = (row.as_object_mut(), serde_json::to_value(tool)) {
+                row.extend(fields.into_iter().filter(|(key, _)| key != "name"));
             }
+            rows.push(row);
         }
     }
-    let text = table.render(cx.width(), cx.color());
-    // A namespace that was asked for by name and cannot be shown is a failure; among all of them it is a remark.
-    let failure = first_error.filter(|_| !wanted.is_empty());
     drop(known);
-    if cx.json() {
-        if let Some(e) = failure {
-            return Err(e);
-        }
-        cx.out.json(&json!({"ok": true, "tools": rows, "errors": failed}))?;
-        return Ok(0);
-    }
-    cx.out.text(&text)?;
-    Ok(failure.map_or(0, |e| e.exit_code()))
-}
-
-/// The first part of a description, on one line.
-pub fn short(description: Option<&str>, describe: usize) -> String {
-    fit(&one_line(description.unwrap_or("")), describe)
+    cx.out.json(&json!({"ok": true, "tools": rows, "errors": failed}))?;
+    Ok(0)
 }

@@ -38,7 +38,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let (mut text, mut exit) = (String::new(), 0);
     for k in &known {
         let (name, ident) = (&k.namespace.def.name, &k.namespace.ident);
-        match &k.schema {
+        match &k.tools {
             Ok(schema) => {
                 let typescript = ts::namespace(schema, ident, brief);
                 if cx.json() {
@@ -56,7 +56,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
                 exit = if wanted.is_empty() { exit } else { e.exit_code() };
             }
             Err(e) => {
-                super::super::out::complain(&e.clone());
+                super::super::out::complain(e);
                 exit = if wanted.is_empty() { exit } else { e.exit_code() };
             }
         }
