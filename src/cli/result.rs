@@ -69,7 +69,7 @@ struct Resource<'a> {
 enum Part<'a> {
     Text(Cow<'a, str>),
     Media { data: Cow<'a, str>, mime: Cow<'a, str> },
-    Other(&'a RawValue),
+    Other,
 }
 
 impl<'a> Envelope<'a> {
@@ -103,7 +103,7 @@ impl<'a> Envelope<'a> {
                     out.line(&data)
                 }
             },
-            Part::Other(_) => out.line(raw.get()),
+            Part::Other => out.line(raw.get()),
         })
     }
 
@@ -224,24 +224,24 @@ impl<'a> Envelope<'a> {
 }
 
 fn part(raw: &RawValue) -> Part<'_> {
-    let Ok(block) = serde_json::from_str::<Block>(raw.get()) else { return Part::Other(raw) };
+    let Ok(block) = serde_json::from_str::<Block>(raw.get()) else { return Part::Other };
     let mime = |m: Option<_>| m.unwrap_or(Cow::Borrowed("application/octet-stream"));
     match &*block.kind {
-        "text" => block.text.map_or(Part::Other(raw), Part::Text),
+        "text" => block.text.map_or(Part::Other, Part::Text),
         "image" | "audio" => match block.data {
             Some(data) => Part::Media { data, mime: mime(block.mime_type) },
-            None => Part::Other(raw),
+            None => Part::Other,
         },
-        "resource_link" => block.uri.map_or(Part::Other(raw), Part::Text),
+        "resource_link" => block.uri.map_or(Part::Other, Part::Text),
         "resource" => match block.resource {
             Some(Resource { text: Some(text), .. }) => Part::Text(text),
             Some(Resource { blob: Some(data), mime_type, .. }) => {
                 Part::Media { data, mime: mime(mime_type) }
             }
             Some(Resource { uri: Some(uri), .. }) => Part::Text(uri),
-            _ => Part::Other(raw),
+            _ => Part::Other,
         },
-        _ => Part::Other(raw),
+        _ => Part::Other,
     }
 }
 

@@ -234,7 +234,7 @@ mod tests {
                 assert!(display_width(line) <= width, "{width}: {line:?}");
             }
         }
-        assert!(sample().render(Some(30), false).contains("demo      9  says what it is to…"));
+        assert!(sample().render(Some(30), false).contains("demo      9  says what it is…"));
         // Narrower than can be read: overflows rather than showing nothing.
         assert!(sample().render(Some(1), false).contains("demo"));
     }

@@ -8,6 +8,9 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// What a configuration looks like, all of it commented out.
+const STARTER: &str = include_str!("../starter.json");
+
 /// The command.
 pub static COMMAND: Command = Command {
     name: "init",
@@ -35,7 +38,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let path = std::path::absolute(dir)
         .map_err(|e| Error::new(Kind::Unavailable, format!("finding {}: {e}", dir.display())))?
         .join(".mcpx.json");
-    let text = if cx.inv.has("demo") { demo()? } else { crate::config::starter().to_owned() };
+    let text = if cx.inv.has("demo") { demo()? } else { STARTER.to_owned() };
     write(&path, &text, cx.inv.has("force"))?;
     if cx.json() {
         cx.out.json(&json!({"ok": true, "path": path}))?;
@@ -104,5 +107,23 @@ mod tests {
         write(&file, "two", true).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "two");
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_is_written_is_a_configuration() {
+        let empty = crate::config::parse(STARTER, Path::new("x")).unwrap();
+        assert!(empty.value["mcpServers"].as_object().unwrap().is_empty());
+        // The examples in it are complete too.
+        let uncommented: Vec<&str> = STARTER
+            .lines()
+            .map(|line| match line.trim_start().strip_prefix("// ") {
+                Some(code) if !code.starts_with(|c: char| c.is_alphabetic() || c == '$') => code,
+                _ => line,
+            })
+            .collect();
+        let full = crate::config::parse(&uncommented.join("\n"), Path::new("x")).unwrap();
+        assert_eq!(full.value["mcpServers"].as_object().unwrap().len(), 2);
+        let demo = crate::config::parse(&demo().unwrap(), Path::new("x")).unwrap();
+        assert_eq!(demo.value["mcpServers"]["demo"]["args"][0], "demo-server");
     }
 }

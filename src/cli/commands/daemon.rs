@@ -1,0 +1,31 @@
+//! `mcpx daemon`: be the daemon.
+
+use super::super::command::{Command, Flag, Group, Rest, example};
+use super::super::cx::Cx;
+use crate::error::Result;
+
+/// The command.
+pub static COMMAND: Command = Command {
+    name: "daemon",
+    group: Group::Daemon,
+    words: "",
+    count: (0, 0),
+    rest: Rest::Mixed,
+    summary: "Be the daemon of this configuration, in the foreground",
+    about: "Commands start a daemon by themselves; this is for a service manager, or to watch one. It stays until it \
+            is stopped: mcpx stop, Ctrl-C or SIGTERM.",
+    flags: &[
+        Flag::switch("detached", "As a command starts it: tell on standard output when ready, leave when idle"),
+        Flag::value("dir", "DIRECTORY", "Search the configuration from here instead of the working directory"),
+    ],
+    settings: &["autostart.idleExit", "transport.listen", "transport.tcp", "logging.level"],
+    examples: &[
+        example("mcpx daemon", "until Ctrl-C"),
+        example("mcpx daemon --dir /srv/project --no-transport-tcp", "for another directory, without TCP"),
+    ],
+    run,
+};
+
+fn run(_cx: &mut Cx) -> Result<u8> {
+    Ok(70)
+}
