@@ -142,7 +142,8 @@ impl Client {
     /// A new connection that is a channel of the run: frames, both ways. The
     /// descriptor may be handed to a child.
     pub fn channel(&self, run: &str) -> Result<OwnedFd> {
-        let fail = |what: String| Error::new(Kind::Unavailable, format!("opening a channel to the daemon: {what}"));
+        let fail =
+            |what: String| Error::new(Kind::Unavailable, format!("opening a channel to the daemon: {what}"));
         let stream = dial(&self.info.socket).map_err(|e| fail(e.to_string()))?;
         let mut reader = Reader::new(stream);
         let target = format!("/v1/channel?run={}", uri::encode(run, false));
@@ -222,7 +223,9 @@ fn reported(status: u16, body: &[u8]) -> Error {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
     match parsed.as_ref().and_then(|v| v.get("error")) {
         Some(error) => Error::from_json(error),
-        None => Error::new(Kind::Unavailable, format!("the daemon answered {status} {}", http::reason(status))),
+        None => {
+            Error::new(Kind::Unavailable, format!("the daemon answered {status} {}", http::reason(status)))
+        }
     }
 }
 
@@ -260,27 +263,29 @@ fn unwrap_result(mut body: Vec<u8>) -> Result<Box<RawValue>> {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::sync::mpsc;
 
     fn pair() -> (Client, Reader<UnixStream>) {
         let (near, far) = UnixStream::pair().unwrap();
         (Client::over(near, DaemonInfo::default()), Reader::new(far))
     }
 
-    /// Answers one request with these bytes.
-    fn answer(mut far: Reader<UnixStream>, wire: &'static [u8]) -> std::thread::JoinHandle<Reader<UnixStream>> {
-        let (send, receive) = std::sync::mpsc::channel();
-        let handle = proc::thread::spawn("peer", move || {
+    fn wire(status: u16, body: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        http::write_response(&mut out, status, "", status < 500, &[body.as_bytes()]).unwrap();
+        out
+    }
+
+    /// Waits for one request in another thread, and answers with these bytes.
+    fn answer(mut far: Reader<UnixStream>, wire: Vec<u8>) -> mpsc::Receiver<Reader<UnixStream>> {
+        let (send, receive) = mpsc::channel();
+        proc::thread::spawn("peer", move || {
             far.request(&Limits::PATIENT, |_| Ok(())).unwrap();
-            far.source_mut().write_all(wire).unwrap();
+            far.source_mut().write_all(&wire).unwrap();
             send.send(far).unwrap();
         })
         .unwrap();
-        std::thread::Builder::new()
-            .spawn(move || {
-                handle.join().unwrap();
-                receive.recv().unwrap()
-            })
-            .unwrap()
+        receive
     }
 
     #[test]
@@ -293,34 +298,33 @@ mod tests {
             timeout_ms: None,
         };
         let (client, far) = pair();
-        let peer = answer(far, b"HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{\"result\":{\"a\": 1.0}}");
+        let peer = answer(far, wire(200, r#"{"result":{"a": 1.0}}"#));
         assert_eq!(client.call(&call).unwrap().get(), "{\"a\": 1.0}");
-        let text = b"HTTP/1.1 404 Not Found\r\nContent-Length: 53\r\n\r\n{\"error\":{\"kind\":\"not-found\",\"message\":\"no\",\"a\":100}}";
-        let peer = answer(peer.join().unwrap(), text);
+        let peer =
+            answer(peer.recv().unwrap(), wire(404, r#"{"error":{"kind":"not-found","message":"no"}}"#));
         let error = client.call(&call).unwrap_err();
         assert_eq!((error.kind(), error.message()), (Kind::NotFound, "no"));
         // An error that travels with status 200, as a tool's own does.
-        let text = b"HTTP/1.1 200 OK\r\nContent-Length: 47\r\n\r\n{\"error\":{\"kind\":\"tool\",\"message\":\"it said no\"}}";
-        let peer = answer(peer.join().unwrap(), text);
+        let peer =
+            answer(peer.recv().unwrap(), wire(200, r#"{"error":{"kind":"tool","message":"it said no"}}"#));
         assert_eq!(client.call(&call).unwrap_err().kind(), Kind::Tool);
         // The connection breaks after sending: unknown for a call, and then closed.
-        let peer = answer(peer.join().unwrap(), b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"resu");
-        drop(peer.join().unwrap());
+        let half = wire(200, r#"{"result":{}}"#);
+        let peer = answer(peer.recv().unwrap(), half[..half.len() - 3].to_vec());
+        let leaving = proc::thread::spawn("leaving", move || drop(peer.recv().unwrap())).unwrap();
         assert_eq!(client.call(&call).unwrap_err().kind(), Kind::OutcomeUnknown);
         assert_eq!(client.call(&call).unwrap_err().kind(), Kind::Unavailable);
+        leaving.join().unwrap();
     }
 
     #[test]
     fn a_refusal_is_read_even_when_the_request_was_not() {
         let (client, mut far) = pair();
-        let text = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 41\r\n\r\n{\"error\":{\"kind\":\"busy\",\"message\":\"full\"}}";
-        far.source_mut().write_all(&text[..text.len() - 1]).unwrap();
+        far.source_mut().write_all(&wire(503, r#"{"error":{"kind":"busy","message":"full"}}"#)).unwrap();
         drop(far);
         let error = client.request("GET", "/v1/health", None).unwrap_err();
-        // The body is one byte short of what it should be; its status still tells.
-        assert_eq!(error.kind(), Kind::Unavailable);
-        let (client, mut far) = pair();
-        far.source_mut().write_all(text.strip_suffix(b"").unwrap()).unwrap();
+        assert_eq!((error.kind(), error.message()), (Kind::Busy, "full"));
+        let (client, far) = pair();
         drop(far);
         assert_eq!(client.request("GET", "/v1/health", None).unwrap_err().kind(), Kind::Unavailable);
     }

@@ -112,11 +112,12 @@ fn named(boot: &Boot) -> Result<Option<Client>> {
         Ok(stream) => {
             Ok(Some(Client::over(stream, DaemonInfo { schema: 1, socket: path, ..Default::default() })))
         }
-        Err(e) => Err(Error::new(
-            Kind::Unavailable,
-            format!("connecting to the daemon at {}: {e}", path.display()),
-        )
-        .hint(format!("{setting} names it, so no other is tried; unset it to use this directory's own"))),
+        Err(e) => {
+            Err(Error::new(Kind::Unavailable, format!("connecting to the daemon at {}: {e}", path.display()))
+                .hint(format!(
+                    "{setting} names it, so no other is tried; unset it to use this directory's own"
+                )))
+        }
     }
 }
 
@@ -293,7 +294,10 @@ fn said(boot: &Boot, line: &[u8]) -> Result<Client> {
     // The files may have changed since we read them: the daemon's key counts.
     let key = word.pointer("/ready/key").and_then(Value::as_str).unwrap_or(&boot.config.key);
     by_key(boot, key)?.ok_or_else(|| {
-        Error::new(Kind::Unavailable, "starting the daemon: it said that it was ready, and then could not be reached")
+        Error::new(
+            Kind::Unavailable,
+            "starting the daemon: it said that it was ready, and then could not be reached",
+        )
     })
 }
 

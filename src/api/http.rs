@@ -222,12 +222,11 @@ impl<S: Source> Reader<S> {
         }
         match headers.get("expect") {
             None => {}
-            Some(v) if v.eq_ignore_ascii_case("100-continue") => {
-                if framing != Framing::Length(0) {
-                    go_on(&mut self.source)?;
-                }
+            Some(v) if !v.eq_ignore_ascii_case("100-continue") => {
+                return Err(Fault::Bad(417, "the only expectation understood is 100-continue"));
             }
-            Some(_) => return Err(Fault::Bad(417, "the only expectation understood is 100-continue")),
+            Some(_) if framing == Framing::Length(0) => {}
+            Some(_) => go_on(&mut self.source)?,
         }
         let body = self.body(framing, limits)?;
         let keep_alive = keeps(&headers, minor);

@@ -123,8 +123,12 @@ mod tests {
         let dirs = dirs(&dir.path("s"));
         std::fs::create_dir(&dirs.state).unwrap();
         let pid = std::process::id();
-        let mut info =
-            DaemonInfo { key: "k".into(), pid, start_ticks: proc::start_ticks(pid).unwrap(), ..Default::default() };
+        let mut info = DaemonInfo {
+            key: "k".into(),
+            pid,
+            start_ticks: proc::start_ticks(pid).unwrap(),
+            ..Default::default()
+        };
         assert!(liveness(&dirs, &info).0);
         info.start_ticks += 1;
         let (live, why) = liveness(&dirs, &info);
