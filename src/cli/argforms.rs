@@ -258,9 +258,10 @@ fn not_json(text: &str, what: &str, e: &serde_json::Error) -> Error {
         let (shown, caret) = around(line, e.column());
         message.push_str(&format!("\n  {shown}\n  {:caret$}^", ""));
     }
-    let unquoted = text.trim_start().strip_prefix('{').is_some_and(|t| {
-        t.trim_start().starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '\'')
-    });
+    let unquoted = text
+        .trim_start()
+        .strip_prefix('{')
+        .is_some_and(|t| t.trim_start().starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '\''));
     let e = usage(message);
     if unquoted {
         e.hint("names need double quotes, and the shell must not eat them: '{\"key\":\"value\"}'; or write key=value")
@@ -506,7 +507,10 @@ mod tests {
     #[test]
     fn whole_objects_pass_as_they_are() {
         assert_eq!(built(&[]), "");
-        assert_eq!(built(&["{\"n\": 12345678901234567890123, \"x\":1e400}"]), "{\"n\": 12345678901234567890123, \"x\":1e400}");
+        assert_eq!(
+            built(&["{\"n\": 12345678901234567890123, \"x\":1e400}"]),
+            "{\"n\": 12345678901234567890123, \"x\":1e400}"
+        );
         assert_eq!(built(&["-"]), "{\"from\":\"stdin\"}");
         assert_eq!(built(&["-", "n=1", "from=here"]), "{\"from\":\"here\",\"n\":1}");
         let file = std::env::temp_dir().join(format!("mcpx-args-{}", std::process::id()));

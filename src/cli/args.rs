@@ -170,10 +170,14 @@ fn unknown_flag(spelled: &str, command: Option<&Command>) -> Error {
     let typed = spelled.trim_start_matches('-');
     // A command's own flags and the short spellings are likelier meant than one of the many settings.
     let short = ALL.iter().flat_map(|d| d.spec().flags).map(|f| f.trim_start_matches('-'));
-    let mut near: Vec<String> = nearest(typed, own.into_iter().chain(short)).into_iter().map(str::to_owned).collect();
+    let mut near: Vec<String> =
+        nearest(typed, own.into_iter().chain(short)).into_iter().map(str::to_owned).collect();
     if near.is_empty() {
         let all: Vec<String> = ALL.iter().flat_map(|d| d.flag_names()).collect();
-        near = nearest(typed, all.iter().map(|f| f.trim_start_matches('-'))).into_iter().map(str::to_owned).collect();
+        near = nearest(typed, all.iter().map(|f| f.trim_start_matches('-')))
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
     }
     let whose = command.map_or_else(|| "mcpx".to_owned(), |c| format!("mcpx {}", c.name));
     let e = usage(format!("{whose} has no flag {spelled}"));
@@ -204,12 +208,10 @@ fn assign(command: &'static Command, words: Vec<OsString>, typed: Vec<Typed>) ->
                 flags.push((flag, t.value));
                 continue;
             }
-            None => {
-                match settings::flag_match(&t.spelled) {
-                    Some((setting, _)) => setting.key(),
-                    None => return Err(unknown_flag(&t.spelled, Some(command))),
-                }
-            }
+            None => match settings::flag_match(&t.spelled) {
+                Some((setting, _)) => setting.key(),
+                None => return Err(unknown_flag(&t.spelled, Some(command))),
+            },
         };
         let text = match &t.value {
             Some(value) => utf8(value, &format!("the value of {}", t.spelled))?.to_owned(),
@@ -342,7 +344,10 @@ mod tests {
         assert_eq!(i.words, ["a.b", "x=-1", "empty=", "--y=1"]);
         assert!(i.has("raw"));
         assert_eq!(run(&["call", "a.b", "-"]).words, ["a.b", "-"]);
-        assert_eq!(run(&["call", "a.b", "x:=1", "y=a:=b", "z=$HOME"]).words[1..], ["x:=1", "y=a:=b", "z=$HOME"]);
+        assert_eq!(
+            run(&["call", "a.b", "x:=1", "y=a:=b", "z=$HOME"]).words[1..],
+            ["x:=1", "y=a:=b", "z=$HOME"]
+        );
     }
 
     #[test]
@@ -367,7 +372,14 @@ mod tests {
                 let switch = f.value.is_none();
                 for (other, g) in COMMANDS.iter().flat_map(|c| c.flags.iter().map(move |g| (c, g))) {
                     if g.name == f.name || (g.short.is_some() && g.short == f.short) {
-                        assert_eq!(g.value.is_none(), switch, "--{} of {} and {}", f.name, c.name, other.name);
+                        assert_eq!(
+                            g.value.is_none(),
+                            switch,
+                            "--{} of {} and {}",
+                            f.name,
+                            c.name,
+                            other.name
+                        );
                     }
                 }
                 if let Some(setting) = settings::flag(&format!("--{}", f.name)) {

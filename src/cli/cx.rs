@@ -4,8 +4,8 @@
 use super::args::Invocation;
 use super::out::Out;
 use super::progress::Progress;
-use crate::api::{Boot, Client};
 use crate::api::wire::CallContext;
+use crate::api::{Boot, Client};
 use crate::config::{self, Config, LoadOptions};
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
@@ -41,11 +41,15 @@ impl Cx {
     /// A context in which nothing has been looked at yet.
     pub fn new(inv: Invocation, mut env: Env, out: Out) -> Cx {
         // These decide where everything else is found, and a daemon that we start must agree.
-        for (key, variable) in
-            [("paths.configFile", "MCPX_CONFIG"), ("paths.state", "MCPX_STATE_DIR"), ("paths.cache", "MCPX_CACHE_DIR")]
-        {
-            if let Some(text) = inv.setting(key) {
-                env.set(variable, text.to_owned());
+        for (key, variable) in [
+            ("paths.configFile", "MCPX_CONFIG"),
+            ("paths.state", "MCPX_STATE_DIR"),
+            ("paths.cache", "MCPX_CACHE_DIR"),
+        ] {
+            if let Some(text) = inv.setting(key).filter(|t| !t.is_empty()) {
+                // Absolute, as whoever inherits the variable may be somewhere else.
+                let path = std::path::absolute(text).unwrap_or_else(|_| PathBuf::from(text));
+                env.set(variable, path);
             }
         }
         Cx { inv, env, out, world: OnceLock::new() }
@@ -60,7 +64,8 @@ impl Cx {
             .map_err(|e| Error::new(Kind::Unavailable, format!("finding the working directory: {e}")))?;
         let dirs = self.dirs()?;
         let uid = crate::proc::uid();
-        let config = config::load(&LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid })?;
+        let config =
+            config::load(&LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid })?;
         let flags = self.inv.settings.clone();
         let settings = Settings::resolve(Layers { flags, ..config.settings_layers(&self.env) })?;
         Ok(self.world.get_or_init(|| World { cwd, dirs, config, settings }))
@@ -133,7 +138,9 @@ impl Cx {
         let inherited = |name: &str| self.env.text(name).map(str::to_owned);
         let typed = self.inv.text("session")?.map(str::to_owned);
         if typed.as_deref() == Some("") {
-            return Err(super::args::usage("--session is empty").hint("leave it out for a session of its own"));
+            return Err(
+                super::args::usage("--session is empty").hint("leave it out for a session of its own")
+            );
         }
         let session_id = inherited("MCPX_SESSION_ID");
         Ok(CallContext {

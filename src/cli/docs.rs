@@ -49,8 +49,9 @@ pub fn write(dir: &Path) -> Result<Vec<PathBuf>> {
 pub fn check(dir: &Path) -> Result<()> {
     for page in pages() {
         let path = dir.join(page.name);
-        let now = std::fs::read_to_string(&path)
-            .map_err(|e| Error::new(Kind::NotFound, format!("reading {}: {e}", path.display())).hint(REMEDY))?;
+        let now = std::fs::read_to_string(&path).map_err(|e| {
+            Error::new(Kind::NotFound, format!("reading {}: {e}", path.display())).hint(REMEDY)
+        })?;
         if now != page.text {
             let line = 1 + now.lines().zip(page.text.lines()).take_while(|(a, b)| a == b).count();
             let message = format!("{} is out of date from line {line}", path.display());

@@ -88,7 +88,9 @@ pub fn setting_spelled(d: &dyn Declared) -> String {
     let flag = flags.iter().min_by_key(|f| f.len()).map_or("", String::as_str);
     match d.kind() {
         // The form that changes something.
-        settings::Kind::Bool if d.default_text() == "true" => format!("--no-{}", flag.trim_start_matches('-')),
+        settings::Kind::Bool if d.default_text() == "true" => {
+            format!("--no-{}", flag.trim_start_matches('-'))
+        }
         settings::Kind::Bool => flag.to_owned(),
         settings::Kind::Duration(..) => format!("{flag} DURATION"),
         settings::Kind::Bytes(..) => format!("{flag} SIZE"),

@@ -2,8 +2,8 @@
 //! of commands and settings, does what it says through the layers below,
 //! prints the answer, and decides the exit code.
 
-pub mod args;
 pub mod argforms;
+pub mod args;
 pub mod base64;
 pub mod command;
 pub mod commands;

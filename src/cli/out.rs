@@ -64,11 +64,8 @@ impl Out {
     }
     /// Writes a JSON document and a line end: indented for a person, else on one line.
     pub fn json(&mut self, value: &serde_json::Value) -> Result<()> {
-        let text = if self.terminal {
-            serde_json::to_string_pretty(value)
-        } else {
-            serde_json::to_string(value)
-        };
+        let text =
+            if self.terminal { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
         self.line(&text.map_err(|e| super::internal(format!("writing JSON: {e}")))?)
     }
     /// Writes what has been gathered.

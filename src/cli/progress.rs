@@ -28,7 +28,8 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Progress { shared: None, writer: None };
         }
-        let shared = Arc::new((Mutex::new(State { text: text.to_owned(), ..State::default() }), Condvar::new()));
+        let shared =
+            Arc::new((Mutex::new(State { text: text.to_owned(), ..State::default() }), Condvar::new()));
         let theirs = Arc::clone(&shared);
         let writer = thread::spawn("progress", move || write(&theirs)).ok();
         Progress { shared: Some(shared), writer }

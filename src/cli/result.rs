@@ -11,6 +11,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
@@ -108,48 +109,42 @@ impl<'a> Envelope<'a> {
     }
 
     /// Writes `{"ok":true,"server","tool","result","content",…}`. `result` is what a script would get:
-    /// structured content, else JSON found in the only text, else the only text, else the blocks.
+    /// structured content, else the only block, else all of them, where JSON written as text is JSON.
     pub fn document(&self, out: &mut Out, media: &Media, server: &str, tool: &str) -> Result<()> {
         out.text("{\"ok\":true,\"server\":")?;
         out.text(&Value::from(server).to_string())?;
         out.text(",\"tool\":")?;
         out.text(&Value::from(tool).to_string())?;
+        // Media first: each is written to a file once, and named twice.
+        let mut placed: HashMap<usize, String> = HashMap::new();
         let mut blocks = 0usize;
-        self.each(|_, _| {
+        self.each(|raw, part| {
+            if let Part::Media { data, mime } = part
+                && let Some(path) = media.place(&data, &mime)?
+            {
+                let kind = serde_json::from_str::<Block>(raw.get()).map(|b| b.kind.into_owned());
+                let block = json!({"type": kind.unwrap_or_default(), "mimeType": mime, "path": path});
+                placed.insert(blocks, block.to_string());
+            }
             blocks += 1;
             Ok(())
         })?;
         if let Some(structured) = self.structured_content {
             out.text(",\"result\":")?;
             out.text(structured.get())?;
-        } else if blocks == 1 {
-            self.each(|_, part| match part {
-                Part::Text(text) => {
-                    out.text(",\"result\":")?;
-                    match json_in(&text) {
-                        Some(json) => out.text(json),
-                        None => write_string(out, &text),
-                    }
-                }
-                _ => Ok(()),
+        } else if blocks > 0 {
+            out.text(",\"result\":")?;
+            self.list(out, blocks > 1, |out, at, raw, part| match (part, placed.get(&at)) {
+                (_, Some(block)) => out.text(block),
+                (Part::Text(text), None) => match json_in(&text) {
+                    Some(json) => out.text(json),
+                    None => write_string(out, &text),
+                },
+                (_, None) => out.text(raw.get()),
             })?;
         }
-        out.text(",\"content\":[")?;
-        let mut first = true;
-        self.each(|raw, part| {
-            if !std::mem::take(&mut first) {
-                out.bytes(b",")?;
-            }
-            if let Part::Media { data, mime } = part
-                && let Some(path) = media.place(&data, &mime)?
-            {
-                let kind = serde_json::from_str::<Block>(raw.get()).map(|b| b.kind.into_owned());
-                let block = json!({"type": kind.unwrap_or_default(), "mimeType": mime, "path": path});
-                return out.text(&block.to_string());
-            }
-            out.text(raw.get())
-        })?;
-        out.text("]")?;
+        out.text(",\"content\":")?;
+        self.list(out, true, |out, at, raw, _| out.text(placed.get(&at).map_or(raw.get(), String::as_str)))?;
         for (key, value) in [("structuredContent", self.structured_content), ("_meta", self.meta)] {
             if let Some(value) = value {
                 out.text(&format!(",{}:", Value::from(key)))?;
@@ -157,6 +152,27 @@ impl<'a> Envelope<'a> {
             }
         }
         out.text("}\n")
+    }
+
+    /// Writes what `f` writes of each block, separated by commas, in brackets if `brackets` says so.
+    fn list(
+        &self,
+        out: &mut Out,
+        brackets: bool,
+        mut f: impl FnMut(&mut Out, usize, &'a RawValue, Part<'a>) -> Result<()>,
+    ) -> Result<()> {
+        if brackets {
+            out.bytes(b"[")?;
+        }
+        let mut at = 0usize;
+        self.each(|raw, part| {
+            if at > 0 {
+                out.bytes(b",")?;
+            }
+            at += 1;
+            f(out, at - 1, raw, part)
+        })?;
+        if brackets { out.bytes(b"]") } else { Ok(()) }
     }
 
     /// The error that a result with `isError` stands for; its message is the tool's own text.
@@ -235,9 +251,7 @@ fn part(raw: &RawValue) -> Part<'_> {
         "resource_link" => block.uri.map_or(Part::Other, Part::Text),
         "resource" => match block.resource {
             Some(Resource { text: Some(text), .. }) => Part::Text(text),
-            Some(Resource { blob: Some(data), mime_type, .. }) => {
-                Part::Media { data, mime: mime(mime_type) }
-            }
+            Some(Resource { blob: Some(data), mime_type, .. }) => Part::Media { data, mime: mime(mime_type) },
             Some(Resource { uri: Some(uri), .. }) => Part::Text(uri),
             _ => Part::Other,
         },
@@ -280,12 +294,16 @@ impl Media {
     fn place(&self, data: &str, mime: &str) -> Result<Option<PathBuf>> {
         let Some(dir) = &self.dir else { return Ok(None) };
         let bytes = base64::decode(data).map_err(|at| {
-            Error::new(Kind::Unavailable, format!("the server sent {mime} that is not base64 at character {at}"))
-                .hint("--media inline leaves the data as it came")
+            Error::new(
+                Kind::Unavailable,
+                format!("the server sent {mime} that is not base64 at character {at}"),
+            )
+            .hint("--media inline leaves the data as it came")
         })?;
         let fail = |what: &str, e: std::io::Error| {
-            Error::new(Kind::Unavailable, format!("{what} {}: {e}", dir.display()))
-                .hint("output.mediaDir (--output-media-dir) sets another directory; --media inline writes no files")
+            Error::new(Kind::Unavailable, format!("{what} {}: {e}", dir.display())).hint(
+                "output.mediaDir (--output-media-dir) sets another directory; --media inline writes no files",
+            )
         };
         std::fs::create_dir_all(dir).map_err(|e| fail("creating the directory", e))?;
         let stamp = crate::util::now_ms();
@@ -366,7 +384,10 @@ mod tests {
         assert_eq!(printed(two, &inline()), "a\nb \"q\"\n");
         assert_eq!(printed(json!({"content":[]}), &inline()), "");
         assert_eq!(printed(json!({}), &inline()), "");
-        assert_eq!(printed(json!({"content":[{"type":"new","x":1}]}), &inline()), "{\"type\":\"new\",\"x\":1}\n");
+        assert_eq!(
+            printed(json!({"content":[{"type":"new","x":1}]}), &inline()),
+            "{\"type\":\"new\",\"x\":1}\n"
+        );
     }
 
     #[test]
@@ -381,12 +402,16 @@ mod tests {
 
     #[test]
     fn a_document_unwraps_what_a_script_would() {
-        let one = |text: &str| document(json!({"content":[{"type":"text","text":text}]}), &inline())["result"].clone();
+        let one = |text: &str| {
+            document(json!({"content":[{"type":"text","text":text}]}), &inline())["result"].clone()
+        };
         assert_eq!(one("{\"n\":1}"), json!({"n":1}));
         assert_eq!(one("[1"), json!("[1"));
         assert_eq!(one("12"), json!("12"));
         let none = document(json!({"content":[]}), &inline());
         assert!(none.get("result").is_none());
+        let two = json!({"content":[{"type":"text","text":"a"},{"type":"text","text":"{\"n\":1}"}]});
+        assert_eq!(document(two, &inline())["result"], json!(["a", {"n":1}]));
     }
 
     #[test]
@@ -409,6 +434,8 @@ mod tests {
         assert_eq!(std::fs::read(d["content"][0]["path"].as_str().unwrap()).unwrap(), b"foo");
         assert_eq!(d["content"][0]["type"], "image");
         assert!(d["content"][0].get("data").is_none());
+        assert_eq!(d["result"][0], d["content"][0]);
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 4);
         std::fs::remove_dir_all(&dir).unwrap();
         assert!(printed(r, &inline()).starts_with("data:image/png;base64,Zm9v\n"));
         let bad = json!({"content":[{"type":"image","data":"*","mimeType":"image/png"}]});

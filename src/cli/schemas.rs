@@ -59,9 +59,9 @@ pub fn unusable(def: &ServerDef) -> Option<Error> {
         return Some(problem.clone());
     }
     (!def.enabled).then(|| {
-        Error::new(Kind::Refused, format!("the server {} is disabled", def.name))
-            .server(&def.name)
-            .hint(format!("set \"enabled\": true in its \"mcpx\" block, {}:{}", def.source.display(), def.line))
+        Error::new(Kind::Refused, format!("the server {} is disabled", def.name)).server(&def.name).hint(
+            format!("set \"enabled\": true in its \"mcpx\" block, {}:{}", def.source.display(), def.line),
+        )
     })
 }
 
@@ -168,7 +168,8 @@ fn gather<'a, T>(
             Some(e) => Err(e),
             None => cached(&cache, def, ttl).ok_or_else(|| {
                 missing.push(known.len());
-                Error::new(Kind::Unavailable, format!("the tools of {} are not known", def.name)).server(&def.name)
+                Error::new(Kind::Unavailable, format!("the tools of {} are not known", def.name))
+                    .server(&def.name)
             }),
         };
         known.push(Known { namespace, tools });

@@ -212,7 +212,11 @@ mod tests {
 
     fn sample() -> Table {
         let mut t = Table::new(&["NAME", "TOOLS", "DESCRIPTION"]);
-        t.row(vec![Cell::new("demo"), Cell::number(9), Cell::new("says\nwhat it\t is told, and more than that")]);
+        t.row(vec![
+            Cell::new("demo"),
+            Cell::number(9),
+            Cell::new("says\nwhat it\t is told, and more than that"),
+        ]);
         t.row(vec![Cell::new("日本"), Cell::number(12), Cell::new("x").tone(Tone::Bad)]);
         t
     }

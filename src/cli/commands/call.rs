@@ -33,7 +33,8 @@ pub static COMMAND: Command = Command {
     flags: &[
         Flag::switch("raw", "Print the MCP envelope as the server sent it"),
         Flag::value("media", "file|inline", "What becomes of images, audio and blobs").of("output.media"),
-        Flag::value("timeout", "DURATION", "Give up after this long; 0 waits for ever").of("pool.callTimeout"),
+        Flag::value("timeout", "DURATION", "Give up after this long; 0 waits for ever")
+            .of("pool.callTimeout"),
         Flag::value("session", "KEY", "The session that the call belongs to"),
     ],
     settings: &["output.mediaDir", "mcp.validateArguments"],
@@ -63,9 +64,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let schema = match forms.need_schema() {
         // Should the tools not be known, the call itself will say why.
-        true => schemas::one(cx, &def).ok().and_then(|s| {
-            names::find_tool(&s.tools, &tool, &server).ok().map(|t| t.input_schema.clone())
-        }),
+        true => schemas::one(cx, &def)
+            .ok()
+            .and_then(|s| names::find_tool(&s.tools, &tool, &server).ok().map(|t| t.input_schema.clone())),
         false => None,
     };
     let arguments = forms.build(schema.as_ref(), &mut io::stdin().lock())?;
@@ -109,9 +110,10 @@ fn run(cx: &mut Cx) -> Result<u8> {
 /// The caller's own time limit in milliseconds; without one the server's or the daemon's holds.
 fn timeout_ms(world: &World) -> Result<Option<u64>> {
     let limit = world.settings.get(&settings::POOL_CALL_TIMEOUT);
-    let ours = world.settings.explain("pool.callTimeout").is_some_and(|r| {
-        matches!(r.source, Source::Flag(_) | Source::Env(_) | Source::Preset(..))
-    });
+    let ours = world
+        .settings
+        .explain("pool.callTimeout")
+        .is_some_and(|r| matches!(r.source, Source::Flag(_) | Source::Env(_) | Source::Preset(..)));
     if !ours {
         return Ok(None);
     }

@@ -2,7 +2,11 @@
 
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
-use crate::error::Result;
+use super::super::out::note;
+use crate::daemon::{self, Options};
+use crate::error::{Error, Kind, Result};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The command.
 pub static COMMAND: Command = Command {
@@ -15,8 +19,15 @@ pub static COMMAND: Command = Command {
     about: "Commands start a daemon by themselves; this is for a service manager, or to watch one. It stays until it \
             is stopped: mcpx stop, Ctrl-C or SIGTERM.",
     flags: &[
-        Flag::switch("detached", "As a command starts it: tell on standard output when ready, leave when idle"),
-        Flag::value("dir", "DIRECTORY", "Search the configuration from here instead of the working directory"),
+        Flag::switch(
+            "detached",
+            "As a command starts it: tell on standard output when ready, leave when idle",
+        ),
+        Flag::value(
+            "dir",
+            "DIRECTORY",
+            "Search the configuration from here instead of the working directory",
+        ),
     ],
     settings: &["autostart.idleExit", "transport.listen", "transport.tcp", "logging.level"],
     examples: &[
@@ -26,6 +37,21 @@ pub static COMMAND: Command = Command {
     run,
 };
 
-fn run(_cx: &mut Cx) -> Result<u8> {
-    Ok(70)
+fn run(cx: &mut Cx) -> Result<u8> {
+    let detached = cx.inv.has("detached");
+    let here = cx.inv.value("dir").map_or(Path::new("."), Path::new);
+    let dir = std::path::absolute(here).map_err(|e| {
+        Error::new(Kind::Unavailable, format!("finding the directory {}: {e}", here.display()))
+    })?;
+    daemon::run(Options {
+        explicit: cx.env.text("MCPX_CONFIG").map(PathBuf::from),
+        dir,
+        env: cx.env.clone(),
+        dirs: cx.dirs()?,
+        flags: cx.inv.settings.clone(),
+        detached,
+        ready: detached.then(|| Box::new(io::stdout()) as Box<dyn io::Write + Send>),
+        notice: if detached { Box::new(|_| {}) } else { Box::new(note) },
+    })?;
+    Ok(0)
 }

@@ -1,7 +1,7 @@
 //! `mcpx daemons`: every daemon of the user's, live or stale.
 
-use super::super::command::{Command, Group, Rest, example};
 use super::super::args::usage;
+use super::super::command::{Command, Group, Rest, example};
 use super::super::cx::Cx;
 use super::super::table::{Cell, Table, Tone};
 use super::status::since;
@@ -36,7 +36,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
     match cx.inv.words()?.first() {
         None => list(cx, &found),
         Some(&"prune") => prune(cx, &dirs, &found),
-        Some(other) => Err(usage(format!("mcpx daemons does not know {other:?}")).hint("did you mean \"prune\"?")),
+        Some(other) => {
+            Err(usage(format!("mcpx daemons does not know {other:?}")).hint("did you mean \"prune\"?"))
+        }
     }
 }
 
@@ -101,7 +103,10 @@ fn clear(dirs: &Dirs, stale: &DaemonInfo) -> Vec<PathBuf> {
     let Ok(Some(lock)) = FileLock::try_now(&info::lock_path(dirs, &stale.key)) else { return Vec::new() };
     // Looked at again now that nobody else can change it.
     let path = info::info_path(dirs, &stale.key);
-    let same = info::read(&path).ok().flatten().is_some_and(|now| now.pid == stale.pid && now.start_ticks == stale.start_ticks);
+    let same = info::read(&path)
+        .ok()
+        .flatten()
+        .is_some_and(|now| now.pid == stale.pid && now.start_ticks == stale.start_ticks);
     let mut removed = Vec::new();
     if same {
         for file in [info::socket_path(dirs, &stale.key), path] {

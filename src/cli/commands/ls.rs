@@ -21,10 +21,7 @@ pub static COMMAND: Command = Command {
             A server that cannot be used is a row that says why.",
     flags: &[],
     settings: &["catalog.cacheTtl", "catalog.describe"],
-    examples: &[
-        example("mcpx ls", "what there is"),
-        example("mcpx --json ls", "the same for a program"),
-    ],
+    examples: &[example("mcpx ls", "what there is"), example("mcpx --json ls", "the same for a program")],
     run,
 };
 
@@ -55,7 +52,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
 pub fn show(cx: &mut Cx, rows: &[NamespaceRow], describe: usize) -> Result<()> {
     let mut table = Table::new(&["NAMESPACE", "TOOLS", "DESCRIPTION"]);
     for row in rows {
-        let name = if row.ident == row.name { row.name.clone() } else { format!("{} ({})", row.name, row.ident) };
+        let name =
+            if row.ident == row.name { row.name.clone() } else { format!("{} ({})", row.name, row.ident) };
         let tools = row.tools.map_or_else(|| "-".to_owned(), |n| n.to_string());
         let (text, tone) = describe_row(row, describe);
         table.row(vec![Cell::new(name).tone(Tone::Strong), Cell::number(tools), Cell::new(text).tone(tone)]);

@@ -29,8 +29,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if world.config.servers.is_empty() {
         return Err(no_servers(world, "there is nothing to refresh"));
     }
-    let names: Vec<String> =
-        schemas::select(world, &wanted)?.iter().map(|n| n.def.name.clone()).collect();
+    let names: Vec<String> = schemas::select(world, &wanted)?.iter().map(|n| n.def.name.clone()).collect();
     let body = if wanted.is_empty() { json!({}) } else { json!({"servers": names}) };
     let progress = Progress::start("reading the servers' tools");
     let answer = cx.daemon(&progress)?.json("POST", "/v1/refresh", Some(&body))?;

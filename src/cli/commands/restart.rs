@@ -35,7 +35,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let session = cx.inv.text("session")?;
     let replace = cx.inv.has("daemon");
     if replace && (session.is_some() || !wanted.is_empty()) {
-        return Err(super::super::args::usage("--daemon restarts everything; it takes no namespace and no session"));
+        return Err(super::super::args::usage(
+            "--daemon restarts everything; it takes no namespace and no session",
+        ));
     }
     let world = cx.world()?;
     let server = match wanted.is_empty() {
@@ -52,7 +54,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
         let info = client.info().clone();
         drop((progress, client));
         if cx.json() {
-            cx.out.json(&json!({"ok": true, "daemon": {"key": info.key, "pid": info.pid, "version": info.version}}))?;
+            cx.out.json(
+                &json!({"ok": true, "daemon": {"key": info.key, "pid": info.pid, "version": info.version}}),
+            )?;
         } else {
             cx.out.line(&format!("a new daemon runs (pid {}, version {})", info.pid, info.version))?;
         }

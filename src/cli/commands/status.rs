@@ -20,7 +20,10 @@ pub static COMMAND: Command = Command {
     about: "Starts nothing: without a daemon it says so.",
     flags: &[],
     settings: &[],
-    examples: &[example("mcpx status", "the daemon and its servers"), example("mcpx --json status", "for a program")],
+    examples: &[
+        example("mcpx status", "the daemon and its servers"),
+        example("mcpx --json status", "for a program"),
+    ],
     run,
 };
 
@@ -30,7 +33,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
         if cx.json() {
             cx.out.json(&json!({"ok": true, "running": false, "configPath": path, "instances": []}))?;
         } else {
-            let of = path.map_or_else(|| "here, without a configuration".into(), |p| format!("for {}", p.display()));
+            let of = path
+                .map_or_else(|| "here, without a configuration".into(), |p| format!("for {}", p.display()));
             cx.out.line(&format!("no daemon is running {of}; the next command that needs one starts it"))?;
         }
         return Ok(0);
@@ -71,7 +75,9 @@ fn daemon(d: &Value) -> String {
         word("version"),
         ago(number("uptimeMs"))
     );
-    for (title, key) in [("config", "configPath"), ("socket", "socket"), ("endpoint", "endpoint"), ("log", "log")] {
+    for (title, key) in
+        [("config", "configPath"), ("socket", "socket"), ("endpoint", "endpoint"), ("log", "log")]
+    {
         if !word(key).is_empty() {
             let _ = writeln!(text, "{title:<9} {}", word(key));
         }
@@ -87,7 +93,8 @@ fn daemon(d: &Value) -> String {
 }
 
 fn instances(rows: &[InstanceRow]) -> Table {
-    let mut table = Table::new(&["SERVER", "KEY", "STATE", "PID", "UP", "CALLS", "ACTIVE", "QUEUE", "LAST ERROR"]);
+    let mut table =
+        Table::new(&["SERVER", "KEY", "STATE", "PID", "UP", "CALLS", "ACTIVE", "QUEUE", "LAST ERROR"]);
     for r in rows {
         let bad = r.state == "failed";
         table.row(vec![

@@ -84,14 +84,18 @@ pub fn stop(cx: &Cx, client: &Client) -> Result<Gone> {
     let ticks = proc::start_ticks(pid).unwrap_or(0);
     let mut limit = MARGIN;
     if let Ok(world) = cx.world() {
-        limit += world.settings.get(&settings::POOL_STOP_GRACE) + world.settings.get(&settings::POOL_KILL_GRACE);
+        limit +=
+            world.settings.get(&settings::POOL_STOP_GRACE) + world.settings.get(&settings::POOL_KILL_GRACE);
     }
     client.json("POST", "/v1/shutdown", Some(&json!({})))?;
     let deadline = Instant::now() + limit;
     while proc::alive(pid, ticks) {
         if Instant::now() >= deadline {
-            return Err(Error::new(Kind::Timeout, format!("the daemon (pid {pid}) did not stop within {limit:?}"))
-                .hint(format!("its servers may be stuck; kill -9 {pid} ends it and them")));
+            return Err(Error::new(
+                Kind::Timeout,
+                format!("the daemon (pid {pid}) did not stop within {limit:?}"),
+            )
+            .hint(format!("its servers may be stuck; kill -9 {pid} ends it and them")));
         }
         // Nobody but its parent is told when a process ends.
         std::thread::sleep(LOOK);

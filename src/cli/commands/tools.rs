@@ -86,7 +86,8 @@ fn json(cx: &mut Cx) -> Result<u8> {
                 "signature": format!("{ident}.{}", Row::of(tool).signature),
             });
             // The tool's own fields under MCP's names; its name is there already.
-            if let (Some(row), Ok(Value::Object(fields))) = (row.as_object_mut(), serde_json::to_value(tool)) {
+            if let (Some(row), Ok(Value::Object(fields))) = (row.as_object_mut(), serde_json::to_value(tool))
+            {
                 row.extend(fields.into_iter().filter(|(key, _)| key != "name"));
             }
             rows.push(row);
