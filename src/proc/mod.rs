@@ -8,6 +8,7 @@ mod hangup;
 pub mod signals;
 mod spawn;
 mod sys;
+mod terminal;
 pub mod thread;
 
 pub use child::{Child, Exit};
@@ -18,3 +19,4 @@ pub use sys::{
     alive, kill, kill_group, peer_closed, peer_uid, poll_readable, poll_writable, raise_nofile,
     set_nonblocking, start_ticks, uid,
 };
+pub use terminal::terminal_width;
