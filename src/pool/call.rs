@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// `tools/call`'s params.
 #[derive(Serialize)]
@@ -76,8 +76,9 @@ impl Errand<'_> {
     fn attempt(&mut self, server: &Arc<Server>) -> Result<Option<Box<RawValue>>> {
         let limits = server.usable()?;
         let mut prepared = None;
-        if let Some(known) = server.core.known(limits.ttl) {
-            match self.prepare(&known, limits) {
+        let known = server.core.known(limits.ttl);
+        if let Some(known) = &known {
+            match self.prepare(known, limits) {
                 Ok(ready) => prepared = Some(ready),
                 Err(error) if known.live => return Err(error),
                 // What disk remembers may be behind the server: ask before refusing.
@@ -99,7 +100,7 @@ impl Errand<'_> {
             None => {
                 let timeout = Some(limits.start_timeout);
                 let ask = Ask { timeout, cancel: self.call.cancel, progress: None };
-                let known = match server.core.list(&lease.upstream, &ask) {
+                let known = match server.core.list(&lease.upstream, &ask, known.as_ref()) {
                     Ok(known) => known,
                     Err(error) => return self.unsent(error, &lease),
                 };
@@ -110,12 +111,7 @@ impl Errand<'_> {
         self.send(&lease, prepared, limits)
     }
 
-    fn send(
-        &mut self,
-        lease: &Lease,
-        prepared: Prepared,
-        limits: &Limits,
-    ) -> Result<Option<Box<RawValue>>> {
+    fn send(&mut self, lease: &Lease, prepared: Prepared, limits: &Limits) -> Result<Option<Box<RawValue>>> {
         let timeout = match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
             Some(limit) => Some(limit.saturating_sub(self.begun.elapsed())),
@@ -220,5 +216,5 @@ impl Errand<'_> {
 
 /// `{}`.
 fn no_arguments() -> Box<RawValue> {
-    to_raw_value(&serde_json::Map::new()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

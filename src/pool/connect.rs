@@ -4,8 +4,7 @@
 
 use crate::catalog::Tool;
 use crate::config::ServerDef;
-use crate::error::Result;
-use crate::mcp;
+use crate::error::{Error, Kind, Result};
 use crate::settings::Settings;
 use crate::util::Env;
 use serde_json::Value;
@@ -14,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::mcp::Cancel;
+pub use super::cancel::Cancel;
 
 /// Told of each `notifications/progress` of a call, with its params.
 pub type Progress = Arc<dyn Fn(Value) + Send + Sync>;
@@ -89,4 +88,25 @@ pub trait Connector: Send + Sync {
         hooks: Hooks,
         cancel: &Cancel,
     ) -> Result<Arc<dyn Upstream>>;
+}
+
+/// Starts servers as the configuration describes them.
+pub(super) struct McpConnector {
+    /// The environment that they inherit.
+    pub env: Env,
+    /// mcpx's version, which they are told.
+    pub version: String,
+}
+
+impl Connector for McpConnector {
+    fn connect(
+        &self,
+        def: &ServerDef,
+        _settings: &Settings,
+        _hooks: Hooks,
+        _cancel: &Cancel,
+    ) -> Result<Arc<dyn Upstream>> {
+        let _ = (&self.env, &self.version);
+        Err(Error::new(Kind::Internal, format!("server \"{}\" can't be reached yet", def.name)))
+    }
 }

@@ -5,16 +5,16 @@
 //! The lock here is held for look-ups and insertions alone: never while an
 //! instance's own lock is taken, and never across I/O.
 
-use super::connect::Connector;
+use super::Warnings;
+use super::connect::{Cancel, Connector};
 use super::instance::Instance;
 use super::schema::Known;
 use super::scope::Key;
+use super::server::Limits;
 use super::ticket::{Ticket, Unanswered};
-use super::{Limits, Warnings};
 use crate::catalog::cache::Cache;
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
-use crate::mcp::Cancel;
 use crate::settings::Settings;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -56,7 +56,7 @@ pub(super) struct State {
 }
 
 /// The durations that the background work of a server keeps to.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     /// The first cool-down after a failure.
     pub cool_min: Duration,
@@ -97,12 +97,7 @@ impl Drop for Room {
 
 impl Core {
     pub fn new(def: &ServerDef, shared: Arc<Shared>) -> Arc<Core> {
-        Arc::new(Core {
-            name: def.name.clone(),
-            digest: def.digest.clone(),
-            shared,
-            state: Mutex::default(),
-        })
+        Arc::new(Core { name: def.name.clone(), digest: def.digest.clone(), shared, state: Mutex::default() })
     }
 
     pub fn connector(&self) -> &dyn Connector {
@@ -155,7 +150,8 @@ impl Core {
                 instance.begin(settings.clone());
                 return Ok(Some(instance));
             }
-            if !state.instances.values().any(|i| i.key.once || i.is_ending()) || state.line.len() >= limits.queue
+            if !state.instances.values().any(|i| i.key.once || i.is_ending())
+                || state.line.len() >= limits.queue
             {
                 return Err(self.full(limits));
             }
@@ -181,7 +177,8 @@ impl Core {
     }
 
     fn gave_up(&self, why: Unanswered, limits: &Limits) -> Error {
-        let what = format!("while waiting for one of the {} instances of server \"{}\"", limits.max, self.name);
+        let what =
+            format!("while waiting for one of the {} instances of server \"{}\"", limits.max, self.name);
         match why {
             Unanswered::Cancelled => Error::new(Kind::Cancelled, format!("cancelled {what}")),
             Unanswered::TimedOut => {

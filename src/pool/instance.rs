@@ -77,7 +77,7 @@ impl std::fmt::Display for End {
 
 impl End {
     /// Those who wait go home at once, instead of waiting for a successor.
-    fn dismisses(&self) -> bool {
+    pub fn dismisses(&self) -> bool {
         matches!(self, End::SessionEnded | End::ProcessEnded(_) | End::Shutdown | End::Abandoned)
     }
 }
@@ -138,7 +138,6 @@ pub(super) struct Look {
     pub queue: usize,
     pub calls: u64,
     pub started: Instant,
-    pub used: Instant,
     pub last_error: Option<String>,
 }
 
@@ -303,7 +302,8 @@ impl Instance {
             });
         }
         if let End::Crashed(reason) = end {
-            let error = Error::new(Kind::Unavailable, format!("server \"{}\" ended: {reason}", self.def.name));
+            let error =
+                Error::new(Kind::Unavailable, format!("server \"{}\" ended: {reason}", self.def.name));
             self.core.note_crash(&self.key, error, unproved);
         }
         if let Some(upstream) = stop {
@@ -408,6 +408,11 @@ impl Instance {
         if inner.phase == Phase::Draining { None } else { inner.end.clone() }
     }
 
+    /// Why it was ended, unless it ended by itself.
+    pub fn deliberate_end(&self) -> Option<End> {
+        self.end().filter(|end| !matches!(end, End::Crashed(_)))
+    }
+
     /// Its end has begun. May be behind the truth by an instant.
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire)
@@ -438,7 +443,6 @@ impl Instance {
             queue: inner.line.len(),
             calls: inner.calls,
             started: inner.started,
-            used: inner.used,
             last_error: inner.last_error.clone(),
         }
     }

@@ -1,10 +1,10 @@
 //! Everything that ends instances, and what `status` shows of them. Each of
 //! these is safe to call at any time from any thread.
 
+use super::Pool;
 use super::core::Core;
 use super::instance::{End, Instance, Phase};
 use super::server::{Server, Servers};
-use super::Pool;
 use crate::config::ServerDef;
 use crate::proc;
 use crate::settings::{self, Settings};

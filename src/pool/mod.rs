@@ -20,6 +20,7 @@
 //! - no failing server is started in a tight loop, and none holds up another.
 
 mod call;
+mod cancel;
 mod connect;
 mod core;
 mod git;

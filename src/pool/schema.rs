@@ -4,15 +4,15 @@
 //! Never two listings of one server at once for the same question: those who
 //! come while one is under way wait for its answer. No lock is held meanwhile.
 
-use super::connect::{Ask, Upstream};
+use super::connect::{Ask, Cancel, Upstream};
 use super::core::Core;
 use super::scope::{Key, Scope};
+use super::server::Server;
 use super::ticket::{Ticket, Unanswered};
-use super::{Caller, Pool, Server};
+use super::{Caller, Pool};
 use crate::catalog::{ServerSchema, Tool, names};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
-use crate::mcp::Cancel;
 use crate::proc;
 use crate::settings::CATALOG_CONCURRENCY;
 use crate::util;
@@ -35,7 +35,13 @@ pub(super) type Listener = Ticket<Result<Arc<Known>>>;
 
 impl Known {
     fn new(schema: ServerSchema, live: bool) -> Arc<Known> {
-        let by_name = schema.tools.iter().enumerate().map(|(i, t)| (t.name.clone(), i)).collect();
+        // The forms that `find_tool` knows, weakest first, so that the strongest of two equal ones stays.
+        let names = || schema.tools.iter().map(|t| t.name.as_str());
+        let forms = [names::unique_idents(names()), names::unique_members(names())];
+        let mut by_name: HashMap<String, usize> = HashMap::new();
+        for form in forms.into_iter().chain([names().map(str::to_owned).collect()]) {
+            by_name.extend(form.into_iter().enumerate().map(|(at, name)| (name, at)));
+        }
         Arc::new(Known { schema: Arc::new(schema), by_name, live })
     }
 
@@ -77,14 +83,25 @@ impl Core {
         state.known.clone()
     }
 
-    /// Reads the schema from a running server, and keeps it.
+    /// Reads the schema from a running server, and keeps it; or takes what
+    /// somebody else has read since this caller saw `before`.
     ///
     /// # Errors
     /// Those of `tools/list`; `Timeout` and `Cancelled` of the caller's own.
-    pub fn list(&self, upstream: &Arc<dyn Upstream>, ask: &Ask<'_>) -> Result<Arc<Known>> {
+    pub fn list(
+        &self,
+        upstream: &Arc<dyn Upstream>,
+        ask: &Ask<'_>,
+        before: Option<&Arc<Known>>,
+    ) -> Result<Arc<Known>> {
         let deadline = ask.timeout.map(|t| Instant::now() + t);
         loop {
             let mut state = self.lock();
+            if let Some(known) = state.known.as_ref().filter(|known| known.live)
+                && before.is_none_or(|before| !Arc::ptr_eq(before, known))
+            {
+                return Ok(known.clone());
+            }
             let Some(listeners) = &mut state.listing else {
                 state.listing = Some(Vec::new());
                 drop(state);
@@ -186,7 +203,8 @@ impl Refresher {
         loop {
             let limit = self.0.lock().pace.listing;
             // A failure leaves what was known; whoever calls next hears of it from the server.
-            let _ = self.0.read(upstream, &Ask { timeout: Some(limit), cancel: &Cancel::new(), progress: None });
+            let _ =
+                self.0.read(upstream, &Ask { timeout: Some(limit), cancel: &Cancel::new(), progress: None });
             let mut state = self.0.lock();
             if state.refreshing != Some(true) {
                 return;
@@ -278,34 +296,38 @@ impl Pool {
     }
 
     fn schema_of(&self, server: &Arc<Server>, fresh: bool) -> Result<Arc<ServerSchema>> {
+        let name = &server.def.name;
+        let outcome = self.ask_for_schema(server.clone(), fresh);
+        outcome.map_err(|error| if error.server_name().is_some() { error } else { error.server(name) })
+    }
+
+    fn ask_for_schema(&self, mut server: Arc<Server>, fresh: bool) -> Result<Arc<ServerSchema>> {
         let limits = server.usable()?;
         if !fresh && let Some(schema) = server.recent(limits.ttl) {
             return Ok(schema);
         }
-        let deadline = Instant::now() + limits.pace.listing;
+        let deadline = Instant::now() + limits.start_timeout;
+        let before = server.core.known(limits.ttl);
         let cancel = Cancel::new();
-        let name = &server.def.name;
-        let mut server = server.clone();
         loop {
-            let limits = server.usable()?;
-            let key = server.listing_key(&limits.scope);
+            let key = server.listing_key(&server.usable()?.scope);
             let Some(lease) = server.lease(&key, Some(deadline), &cancel)? else {
-                server = self.server(name)?;
+                // It ended, or was configured anew, before anything was asked.
+                server = self.server(&server.def.name)?;
                 continue;
             };
             let left = deadline.saturating_duration_since(Instant::now());
             let ask = Ask { timeout: Some(left), cancel: &cancel, progress: None };
-            let outcome = server.core.list(&lease.upstream, &ask);
-            match outcome {
+            return match server.core.list(&lease.upstream, &ask, before.as_ref()) {
                 Ok(known) => {
                     lease.instance.note_answer(false);
-                    return Ok(known.schema.clone());
+                    Ok(known.schema.clone())
                 }
                 Err(error) => {
                     lease.instance.note_error(error.message());
-                    return Err(if error.server_name().is_some() { error } else { error.server(name) });
+                    Err(error)
                 }
-            }
+            };
         }
     }
 }

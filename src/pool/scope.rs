@@ -4,8 +4,8 @@
 //! A scope that can't be resolved never falls back to a wider one: the caller
 //! gets an instance of its own for the one call, and the reason.
 
-use super::git;
 use super::Caller;
+use super::git;
 use crate::error::{Error, Kind, Result};
 use crate::proc;
 use std::borrow::Cow;
@@ -161,7 +161,9 @@ impl std::fmt::Display for Missing {
         match self {
             Missing::Variable(name) => write!(f, "the caller did not give one; set {name}"),
             Missing::Directory(dir) => write!(f, "MCPX_CWD names {}, which can't be reached", dir.display()),
-            Missing::WorkTree(dir) => write!(f, "MCPX_CWD names {}, which is in no git work tree", dir.display()),
+            Missing::WorkTree(dir) => {
+                write!(f, "MCPX_CWD names {}, which is in no git work tree", dir.display())
+            }
             Missing::Repository(dir) => {
                 write!(f, "MCPX_CWD names {}, which is in no git repository", dir.display())
             }
@@ -219,7 +221,9 @@ mod tests {
 
     #[test]
     fn every_word_is_read_back() {
-        for word in ["global", "repo", "worktree", "cwd", "session", "parent-session", "pid", "call", "named:x"] {
+        for word in
+            ["global", "repo", "worktree", "cwd", "session", "parent-session", "pid", "call", "named:x"]
+        {
             assert_eq!(Scope::parse(word).unwrap().word(), word);
         }
         for wrong in ["", "named:", "Session", "tree"] {

@@ -9,7 +9,6 @@ use crate::catalog::names;
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Settings};
-use crate::util;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,7 +56,8 @@ impl Limits {
                     .hint("sharing is one of shared, exclusive"));
             }
         };
-        let start_timeout = options.start_timeout.unwrap_or_else(|| settings.get(&settings::POOL_START_TIMEOUT));
+        let start_timeout =
+            options.start_timeout.unwrap_or_else(|| settings.get(&settings::POOL_START_TIMEOUT));
         let call_timeout = options.call_timeout.unwrap_or_else(|| settings.get(&settings::POOL_CALL_TIMEOUT));
         Ok(Limits {
             scope: Scope::parse(&scope)?,
@@ -137,17 +137,17 @@ impl Servers {
         let list: Vec<Arc<Server>> = defs
             .into_iter()
             .map(|def| {
-                let kept = before.and_then(|b| b.by_name.get(&def.name)).filter(|old| {
-                    old.core.name == def.name && old.core.digest == def.digest && def.enabled
-                });
+                let kept = before
+                    .and_then(|b| b.by_name.get(&def.name))
+                    .filter(|old| old.core.name == def.name && old.core.digest == def.digest && def.enabled);
                 let core = kept.map_or_else(|| Core::new(&def, shared.clone()), |old| old.core.clone());
                 let limits = Limits::of(&def, &settings);
                 Arc::new(Server { core, limits, settings: settings.clone(), def })
             })
             .collect();
-        let configured: Vec<&str> = list.iter().map(|s| s.def.name.as_str()).collect();
-        let idents = names::unique_idents(&configured);
-        let mut by_name: HashMap<String, Arc<Server>> = idents.into_iter().zip(list.iter().cloned()).collect();
+        let idents = names::unique_idents(list.iter().map(|s| s.def.name.as_str()));
+        let mut by_name: HashMap<String, Arc<Server>> =
+            idents.into_iter().zip(list.iter().cloned()).collect();
         // Where a name is also another's identifier, the name wins.
         by_name.extend(list.iter().map(|s| (s.def.name.clone(), s.clone())));
         let leaving = before.map(|b| b.leaving.clone()).unwrap_or_default();
@@ -162,12 +162,15 @@ impl Servers {
         if let Some(server) = self.by_name.get(name) {
             return Ok(server.clone());
         }
-        let known = self.list.iter().map(|s| s.def.name.as_str());
-        let error = Error::new(Kind::NotFound, format!("no server is named \"{name}\""));
-        Err(match util::did_you_mean(name, known) {
-            Some(hint) => error.hint(hint),
-            None if self.list.is_empty() => error.hint("no server is configured; `mcpx init` writes a start"),
-            None => error.hint("`mcpx ls` shows the configured servers"),
-        })
+        let names: Vec<&str> = self.list.iter().map(|s| s.def.name.as_str()).collect();
+        match names::find_server(name, &names) {
+            Ok(meant) => self.by_name.get(meant).cloned().ok_or_else(|| {
+                Error::new(Kind::Internal, format!("namespace \"{meant}\" has a name but no server"))
+            }),
+            Err(error) if names.is_empty() => {
+                Err(error.hint("no server is configured; `mcpx init` writes a start"))
+            }
+            Err(error) => Err(error),
+        }
     }
 }

@@ -111,7 +111,8 @@ mod tests {
         let ticket = Ticket::<u8>::new();
         let cancel = Cancel::new();
         let (other, its) = (ticket.clone(), cancel.clone());
-        let waiting = std::thread::spawn(move || other.wait(Some(Instant::now() + Duration::from_secs(60)), &its));
+        let waiting =
+            std::thread::spawn(move || other.wait(Some(Instant::now() + Duration::from_secs(60)), &its));
         cancel.cancel();
         assert_eq!(waiting.join().unwrap(), Err(Unanswered::Cancelled));
         assert_eq!(ticket.answer(1), Err(1));
