@@ -37,12 +37,15 @@ pub(super) struct Core {
     pub(super) state: Mutex<State>,
 }
 
+/// A place in the line for room: answered with the room, or with nothing when there is reason to look again.
+type RoomTicket = Arc<Ticket<Option<Room>>>;
+
 #[derive(Default)]
 pub(super) struct State {
     instances: HashMap<Cow<'static, str>, Arc<Instance>>,
     /// The definition is gone, or the pool is: nothing is started here any more.
     closed: bool,
-    line: VecDeque<(Cow<'static, str>, Arc<Ticket<Option<Room>>>)>,
+    line: VecDeque<(Cow<'static, str>, RoomTicket)>,
     /// Places that are promised to somebody who waited.
     promised: usize,
     cooling: HashMap<Option<PathBuf>, CoolDown>,
@@ -315,7 +318,7 @@ impl State {
         }))
     }
 
-    fn take_waiting(&mut self, key: &str) -> Vec<Arc<Ticket<Option<Room>>>> {
+    fn take_waiting(&mut self, key: &str) -> Vec<RoomTicket> {
         let (mine, others) = std::mem::take(&mut self.line).into_iter().partition(|(text, _)| text == key);
         self.line = others;
         let mine: VecDeque<(Cow<'static, str>, _)> = mine;
