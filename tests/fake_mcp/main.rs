@@ -41,6 +41,9 @@
 //! count {by?}, sleep {ms}, big {bytes}, items {n}, hang, crash {code?}, deep
 //! {levels}, fail {message?}, stderr {text}, ask {method, params?}, asked, progress {steps}.
 
+// The bans keep the library testable; this is a program of the tests.
+#![allow(clippy::disallowed_methods)]
+
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Write};
