@@ -85,7 +85,10 @@ fn strip(text: &str) -> String {
             }
         }
     };
-    let find = |from: usize, what: &str| text[from..].find(what).map_or(bytes.len(), |n| from + n);
+    let find = |from: usize, what: &str| {
+        let rest = bytes.get(from..).unwrap_or_default();
+        rest.windows(what.len()).position(|w| w == what.as_bytes()).map_or(bytes.len(), |n| from + n)
+    };
     while at < bytes.len() {
         let rest = &bytes[at..];
         let joined = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');

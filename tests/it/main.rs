@@ -6,4 +6,14 @@
 
 mod harness;
 
+mod call;
+mod catalog;
+mod config;
+mod daemon;
+mod demo;
+mod docs;
+mod exec;
+mod faults;
 mod layers;
+mod real_servers;
+mod run_scripts;

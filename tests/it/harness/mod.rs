@@ -7,7 +7,6 @@ mod process;
 pub mod tools;
 mod world;
 
-pub use command::{Mcpx, Output, Running};
-pub use process::{Process, alive, signal, wait_until};
+pub use process::{alive, signal, wait_until};
 pub use tools::Runtime;
 pub use world::World;

@@ -17,12 +17,6 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// All that this machine has.
-    pub fn all() -> Vec<Runtime> {
-        let mut all = vec![Runtime::Deno, Runtime::Bun, Runtime::Node22, Runtime::Node26];
-        all.extend(system_node().map(|_| Runtime::SystemNode));
-        all
-    }
     /// The name that mcpx finds it under.
     pub fn name(self) -> &'static str {
         match self {

@@ -21,7 +21,6 @@ pub struct World {
     servers: Map<String, Value>,
     settings: Map<String, Value>,
     env: BTreeMap<OsString, OsString>,
-    expect_leftovers: bool,
 }
 
 impl World {
@@ -45,8 +44,7 @@ impl World {
         ] {
             env.insert(OsString::from(name), value);
         }
-        let world =
-            World { root, id, servers: Map::new(), settings: Map::new(), env, expect_leftovers: false };
+        let world = World { root, id, servers: Map::new(), settings: Map::new(), env };
         for name in SYSTEM {
             if let Some(path) = tools::on_path(name) {
                 world.link(name, &path);
@@ -151,7 +149,8 @@ impl World {
         self.root.join("bin")
     }
 
-    pub(super) fn environment(&self) -> &BTreeMap<OsString, OsString> {
+    /// The environment of its commands.
+    pub fn environment(&self) -> &BTreeMap<OsString, OsString> {
         &self.env
     }
 
@@ -227,12 +226,6 @@ impl World {
         starts.map(|r| r["pid"].as_u64().unwrap() as u32).collect()
     }
 
-    /// Says that this test leaves files in the state directory on purpose.
-    pub fn leaves_files(mut self) -> World {
-        self.expect_leftovers = true;
-        self
-    }
-
     /// Stops every daemon of this world and says what is left that should not be.
     fn end(&mut self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -250,15 +243,13 @@ impl World {
             problems.push(format!("a process is left: {}", process.line()));
             process::signal(process.pid, libc::SIGKILL);
         }
-        if !self.expect_leftovers {
-            for file in [self.state(), self.cache(), self.root.join("tmp")].iter().flat_map(|d| files(d)) {
-                let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let stale = name.ends_with(".sock")
-                    || name.ends_with(".tmp")
-                    || name.starts_with("daemon-") && name.ends_with(".json");
-                if stale {
-                    problems.push(format!("a file is left: {}", file.display()));
-                }
+        for file in [self.state(), self.cache(), self.root.join("tmp")].iter().flat_map(|d| files(d)) {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let stale = name.ends_with(".sock")
+                || name.ends_with(".tmp")
+                || name.starts_with("daemon-") && name.ends_with(".json");
+            if stale {
+                problems.push(format!("a file is left: {}", file.display()));
             }
         }
         problems
