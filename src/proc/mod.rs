@@ -7,6 +7,7 @@ mod find;
 pub mod signals;
 mod spawn;
 mod sys;
+mod terminal;
 pub mod thread;
 
 pub use child::{Child, Exit};
@@ -16,3 +17,4 @@ pub use sys::{
     alive, kill, kill_group, peer_closed, peer_uid, poll_readable, poll_writable, raise_nofile,
     set_nonblocking, start_ticks, uid,
 };
+pub use terminal::terminal_width;
