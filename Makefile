@@ -39,7 +39,7 @@ lint:
 
 ## Rewrites the pages that the tables render; a test compares them.
 docs:
-	MCPX_TEST_WRITE_DOCS=1 $(CARGO) test --test it docs::generated
+	$(CARGO) run --quiet --bin mcpx -- docs --write
 
 ## The programs that `make bench` compares with.
 bench-tools: test-tools
