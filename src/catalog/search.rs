@@ -23,10 +23,10 @@ pub struct Hit {
     pub server: String,
     /// The tool's exact name.
     pub tool: String,
-    /// How it is called, on one line.
+    /// How it is called, on one line, with the namespace's identifier.
     pub signature: String,
-    /// The beginning of its description, on one line; may be empty.
-    pub description: String,
+    /// The beginning of its description, on one line.
+    pub description: Option<String>,
     /// Higher is better; comparable within one search only.
     pub score: u32,
     /// Every word of the query was found in it; when false, only some were.
@@ -136,8 +136,8 @@ fn ranked(
         Hit {
             server: namespace.server.to_owned(),
             tool: row.name.clone(),
-            signature: row.signature.clone(),
-            description: row.about.clone(),
+            signature: format!("{}.{}", namespace.ident, row.signature),
+            description: (!row.about.is_empty()).then(|| row.about.clone()),
             score: f.score,
             all: f.all,
             near: near.map(str::to_owned),
