@@ -23,8 +23,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of one tool, which is called as `member` in a program.
-    pub fn of(tool: &Tool, member: &str) -> Row {
+    /// The row of one tool by itself; in a list with similar names it may be called
+    /// otherwise (see [`rows`]).
+    pub fn of(tool: &Tool) -> Row {
+        Row::called(tool, &names::member(&tool.name))
+    }
+    fn called(tool: &Tool, member: &str) -> Row {
         let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
         Row {
             name: tool.name.clone(),
@@ -41,7 +45,7 @@ impl Row {
 /// The rows of a server's tools, in its own order.
 pub fn rows(schema: &ServerSchema) -> Vec<Row> {
     let members = names::unique_members(schema.tools.iter().map(|t| t.name.as_str()));
-    schema.tools.iter().zip(&members).map(|(tool, member)| Row::of(tool, member)).collect()
+    schema.tools.iter().zip(&members).map(|(tool, member)| Row::called(tool, member)).collect()
 }
 
 /// What a server says of itself, on one line: the description it gives in

@@ -25,8 +25,8 @@ pub struct Hit {
     pub tool: String,
     /// How it is called, on one line, with the namespace's identifier.
     pub signature: String,
-    /// The beginning of its description, on one line.
-    pub description: Option<String>,
+    /// The beginning of its description, on one line; may be empty.
+    pub description: String,
     /// Higher is better; comparable within one search only.
     pub score: u32,
     /// Every word of the query was found in it; when false, only some were.
@@ -137,7 +137,7 @@ fn ranked(
             server: namespace.server.to_owned(),
             tool: row.name.clone(),
             signature: format!("{}.{}", namespace.ident, row.signature),
-            description: (!row.about.is_empty()).then(|| row.about.clone()),
+            description: row.about.clone(),
             score: f.score,
             all: f.all,
             near: near.map(str::to_owned),
