@@ -223,7 +223,8 @@ fn status(daemon: &Daemon) -> Value {
     if let Some(problem) = &current.problem {
         described["problem"] = problem.to_json();
     }
-    let warnings: Vec<String> = current.config.warnings.iter().cloned().chain(daemon.pool.warnings()).collect();
+    let warnings: Vec<String> =
+        current.config.warnings.iter().cloned().chain(daemon.pool.warnings()).collect();
     if !warnings.is_empty() {
         described["warnings"] = warnings.into();
     }
@@ -281,7 +282,12 @@ fn said_of_itself(schema: &ServerSchema) -> Option<String> {
     let info = schema.server_info.as_ref();
     let text = |key: &str| info.and_then(|i| i.get(key)).and_then(Value::as_str);
     let words = [text("description"), schema.instructions.as_deref(), text("title")];
-    words.into_iter().flatten().filter_map(|t| t.lines().map(str::trim).find(|l| !l.is_empty())).next().map(str::to_owned)
+    words
+        .into_iter()
+        .flatten()
+        .filter_map(|t| t.lines().map(str::trim).find(|l| !l.is_empty()))
+        .next()
+        .map(str::to_owned)
 }
 
 /// The servers that were asked for, by configured name; an unknown one is an error row.
@@ -305,12 +311,13 @@ fn known(current: &Current, name: &str) -> Result<String> {
 
 fn schemas(daemon: &Arc<Daemon>, asked: Wanted) -> Result<Done> {
     #[derive(Serialize)]
-    struct Schemas {
-        schemas: Vec<Arc<ServerSchema>>,
+    struct Schemas<'a> {
+        schemas: Vec<&'a ServerSchema>,
         errors: Vec<Value>,
     }
+    let all = each_schema(daemon, &asked.server, asked.fresh);
     let mut out = Schemas { schemas: Vec::new(), errors: Vec::new() };
-    for (name, outcome) in each_schema(daemon, &asked.server, asked.fresh) {
+    for (name, outcome) in &all {
         match outcome {
             Ok(schema) => out.schemas.push(schema),
             Err(error) => out.errors.push(json!({"server": name, "error": error.to_json()})),

@@ -191,8 +191,13 @@ impl Life {
     /// The configuration on disk, when it is another.
     fn load(&self, before: &Current) -> Result<Option<Current>> {
         let origin = &self.daemon.origin;
-        let options =
-            LoadOptions { explicit: None, dir: &self.dir, env: &origin.env, dirs: &origin.dirs, uid: proc::uid() };
+        let options = LoadOptions {
+            explicit: None,
+            dir: &self.dir,
+            env: &origin.env,
+            dirs: &origin.dirs,
+            uid: proc::uid(),
+        };
         let config = config::reload(&before.config.sources, &options)?;
         if config.key == before.config.key {
             return Ok(None);

@@ -145,7 +145,8 @@ fn bind(socket: &Path) -> Result<(UnixListener, (u64, u64))> {
         Err(_) => {}
     }
     let listener = UnixListener::bind(socket).map_err(|e| fail("listening on", e))?;
-    fs::set_permissions(socket, fs::Permissions::from_mode(0o600)).map_err(|e| fail("closing to others", e))?;
+    fs::set_permissions(socket, fs::Permissions::from_mode(0o600))
+        .map_err(|e| fail("closing to others", e))?;
     let meta = fs::symlink_metadata(socket).map_err(|e| fail("looking at", e))?;
     Ok((listener, (meta.dev(), meta.ino())))
 }
@@ -204,6 +205,9 @@ mod tests {
     fn take(dirs: &Dirs) -> Result<Names> {
         Names::take(dirs, "k", Duration::from_millis(20))
     }
+    fn refusal(dirs: &Dirs) -> Error {
+        take(dirs).err().expect("the names cannot be taken")
+    }
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o777
     }
@@ -216,7 +220,7 @@ mod tests {
         let us = DaemonInfo { key: "k".into(), pid: std::process::id(), ..Default::default() };
         names.publish(&us).unwrap();
         assert_eq!((mode(&names.socket), mode(&names.info)), (0o600, 0o600));
-        let error = take(&dirs).unwrap_err();
+        let error = refusal(&dirs);
         assert!(error.message().contains("already running"), "{error}");
         names.give_back();
         assert_eq!(fs::read_dir(&dirs.state).unwrap().count(), 0);
@@ -228,9 +232,16 @@ mod tests {
         let dirs = dirs(&dir.path("s"), &dir.path("r"));
         let socket = info::socket_path(&dirs, "k");
         drop(UnixListener::bind(&socket).unwrap());
-        let mut other = DaemonInfo { pid: u32::MAX, start_ticks: 1, socket: socket.clone(), ..Default::default() };
+        let mut other =
+            DaemonInfo { pid: u32::MAX, start_ticks: 1, socket: socket.clone(), ..Default::default() };
         let write = |info: &DaemonInfo| {
-            util::write_atomic(&info::info_path(&dirs, "k"), &serde_json::to_vec(info).unwrap(), 0o600, false).unwrap();
+            util::write_atomic(
+                &info::info_path(&dirs, "k"),
+                &serde_json::to_vec(info).unwrap(),
+                0o600,
+                false,
+            )
+            .unwrap();
         };
         write(&other);
         take(&dirs).unwrap().give_back();
@@ -249,7 +260,7 @@ mod tests {
         // And what is not a socket is not ours to remove.
         fs::remove_file(&socket).unwrap();
         fs::write(&socket, "mine").unwrap();
-        assert_eq!(take(&dirs).unwrap_err().kind(), Kind::Refused);
+        assert_eq!(refusal(&dirs).kind(), Kind::Refused);
         assert_eq!(fs::read(&socket).unwrap(), b"mine");
     }
 
@@ -281,7 +292,7 @@ mod tests {
         fs::create_dir(dir.path("elsewhere")).unwrap();
         fs::set_permissions(dir.path("elsewhere"), fs::Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::symlink(dir.path("elsewhere"), dir.path("r/mcpx")).unwrap();
-        assert_eq!(take(&dirs).unwrap_err().kind(), Kind::Refused);
+        assert_eq!(refusal(&dirs).kind(), Kind::Refused);
         assert_eq!(fs::read_dir(dir.path("elsewhere")).unwrap().count(), 0);
     }
 }

@@ -93,17 +93,11 @@ impl Peers {
     pub fn join(self: &Arc<Peers>, stream: UnixStream) -> io::Result<Joined> {
         let id = self.serial.fetch_add(1, Ordering::Relaxed);
         let stream = Stream(Arc::new(stream));
-        let peer =
-            Arc::new(Peer { id, stream, gone: AtomicBool::new(false), waiting: Mutex::new(None) });
+        let peer = Arc::new(Peer { id, stream, gone: AtomicBool::new(false), waiting: Mutex::new(None) });
         self.lock().insert(id, peer.clone());
         let joined = Joined { peers: self.clone(), peer };
         self.hangups.add(&*joined.peer.stream.0, id)?;
         Ok(joined)
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.lock().len()
     }
 
     /// Closes them all.
@@ -160,7 +154,7 @@ mod tests {
         let peers = Peers::new().unwrap();
         let (near, far) = UnixStream::pair().unwrap();
         let joined = peers.join(near).unwrap();
-        assert_eq!(peers.count(), 1);
+        assert_eq!(peers.lock().len(), 1);
         let cancel = Cancel::new();
         let (send, receive) = mpsc::channel();
         let _guard = cancel.on_cancel(move || send.send(()).unwrap());
@@ -173,6 +167,6 @@ mod tests {
         joined.peer.waits_for(&late);
         assert!(late.is_cancelled());
         drop(joined);
-        assert_eq!(peers.count(), 0);
+        assert!(peers.lock().is_empty());
     }
 }

@@ -122,8 +122,8 @@ pub fn answer(daemon: &Arc<Daemon>, method: Method, target: &str, body: &[u8], a
             return Answer::error(&error, None);
         }
     };
-    let outcome = params(op, &in_path, query, body)
-        .and_then(|params| answers::perform(daemon, op, params, asker));
+    let outcome =
+        params(op, &in_path, query, body).and_then(|params| answers::perform(daemon, op, params, asker));
     match outcome {
         Ok(Done::Json(text)) => Answer::Body(200, Body::Whole(text)),
         Ok(Done::Tool(result)) => Answer::Body(200, Body::Result(result)),

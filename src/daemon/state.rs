@@ -94,8 +94,7 @@ impl Current {
     pub fn new(config: Config, settings: Settings) -> Current {
         let idents = names::unique_idents(config.servers.iter().map(|s| s.name.as_str()));
         let names = config.servers.iter().zip(idents);
-        let names =
-            names.map(|(server, ident)| NamespaceName { name: server.name.clone(), ident }).collect();
+        let names = names.map(|(server, ident)| NamespaceName { name: server.name.clone(), ident }).collect();
         let wait = |setting| Some(settings.get(setting)).filter(|d: &Duration| !d.is_zero());
         let limits = Limits {
             head: usize::try_from(settings.get(&settings::TRANSPORT_MAX_HEADER)).unwrap_or(usize::MAX),

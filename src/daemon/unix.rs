@@ -126,9 +126,7 @@ impl Shared {
         log::warn(format_args!("accepting a client: {e}"));
         // One descriptor is kept back for this: the client is told, instead of left waiting.
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.take().is_some()
-            && self.listener.set_nonblocking(true).is_ok()
-        {
+        if spare.take().is_some() && self.listener.set_nonblocking(true).is_ok() {
             let accepted = self.listener.accept();
             let _ = self.listener.set_nonblocking(false);
             if let Ok((stream, _)) = accepted {
@@ -173,7 +171,9 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
     let mut reader = Reader::new(peer.stream.clone());
     loop {
         let current = daemon.current();
-        let request = match reader.request(&current.limits, |s| io::Write::write_all(s, b"HTTP/1.1 100 Continue\r\n\r\n")) {
+        let request = match reader
+            .request(&current.limits, |s| io::Write::write_all(s, b"HTTP/1.1 100 Continue\r\n\r\n"))
+        {
             Ok(request) => request,
             Err(fault) => {
                 turn_down(&mut reader, &current.limits, &fault);
@@ -204,7 +204,8 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
                 break;
             }
             Answer::Channel(_) => {
-                let error = Error::new(Kind::Usage, "a channel needs Connection: Upgrade and Upgrade: mcpx-channel");
+                let error =
+                    Error::new(Kind::Usage, "a channel needs Connection: Upgrade and Upgrade: mcpx-channel");
                 let body = router::error_body(&error);
                 let headers = "Upgrade: mcpx-channel\r\n";
                 if http::write_response(reader.source_mut(), 426, headers, keep, &[&body]).is_err() || !keep {

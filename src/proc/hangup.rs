@@ -48,9 +48,8 @@ impl Hangups {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
         loop {
             // SAFETY: the pointer and the length are those of one array, which epoll_wait fills.
-            let outcome = check(unsafe {
-                libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), BATCH as i32, -1)
-            });
+            let outcome =
+                check(unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), BATCH as i32, -1) });
             match outcome {
                 Ok(n) => return Ok(events[..n as usize].iter().map(|e| e.u64).collect()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -91,7 +91,9 @@ mod tests {
         assert_eq!(check(&[host, token]), 200);
         assert_eq!(check(&[("host", "LOCALHOST:80"), ("authorization", "bearer  secret ")]), 200);
         assert_eq!(check(&[host]), 401);
-        for wrong in ["secret", "Bearer", "Bearer ", "Bearer Secret", "Bearer secret2", "Bearer secre", "Basic secret"] {
+        for wrong in
+            ["secret", "Bearer", "Bearer ", "Bearer Secret", "Bearer secret2", "Bearer secre", "Basic secret"]
+        {
             assert_eq!(check(&[host, ("authorization", wrong)]), 401, "{wrong}");
         }
         assert_eq!(check(&[host, token, token]), 401);

@@ -53,8 +53,7 @@ impl Bound {
         }
         let wanted = settings.get(&settings::TRANSPORT_LISTEN);
         let fail = |what: String| Error::new(Kind::Unavailable, format!("listening on {wanted}: {what}"));
-        let addresses: Vec<SocketAddr> =
-            wanted.to_socket_addrs().map_err(|e| fail(e.to_string()))?.collect();
+        let addresses: Vec<SocketAddr> = wanted.to_socket_addrs().map_err(|e| fail(e.to_string()))?.collect();
         let configured = settings.get(&settings::TRANSPORT_BEARER_TOKEN);
         if configured.is_empty() && !addresses.iter().all(|a| a.ip().is_loopback()) {
             return Err(Error::new(
@@ -95,9 +94,7 @@ struct Shared {
 impl Tcp {
     /// Serves an address.
     pub fn start(daemon: &Arc<Daemon>, bound: Bound) -> Result<Tcp> {
-        let fail = |e: io::Error| {
-            Error::new(Kind::Unavailable, format!("serving {}: {e}", bound.endpoint))
-        };
+        let fail = |e: io::Error| Error::new(Kind::Unavailable, format!("serving {}: {e}", bound.endpoint));
         let address = bound.listener.local_addr().map_err(fail)?;
         inherit_timeouts(&bound.listener, daemon).map_err(fail)?;
         let tcp = Tcp {
@@ -139,8 +136,8 @@ impl Tcp {
     pub fn look_after(&mut self) {
         self.shared.waiting.cancel_gone();
         // Nobody accepts when a connection waits at two looks in a row.
-        let queued = proc::poll_readable(&[self.listener.as_fd()], Some(Duration::ZERO))
-            .is_ok_and(|ready| ready[0]);
+        let queued =
+            proc::poll_readable(&[self.listener.as_fd()], Some(Duration::ZERO)).is_ok_and(|ready| ready[0]);
         let dead = self.shared.broken.swap(false, Ordering::SeqCst) || queued && self.stuck;
         self.stuck = queued && !dead;
         if dead && let Err(e) = self.build() {
@@ -231,20 +228,25 @@ impl Worker {
 
     fn serve(&self, daemon: &Arc<Daemon>, mut request: Request) {
         let header = |name: &str| {
-            let found = request.headers().iter().filter(|h| h.field.as_str().as_str().eq_ignore_ascii_case(name));
+            let found =
+                request.headers().iter().filter(|h| h.field.as_str().as_str().eq_ignore_ascii_case(name));
             found.map(|h| h.value.as_str().to_owned()).collect::<Vec<String>>()
         };
         if let Err((error, status)) = self.shared.guard.check(header) {
             return respond(request, Answer::error(&error, Some(status)));
         }
         let Some(_place) = daemon.places.take() else {
-            let error = Error::new(Kind::Busy, "every connection that transport.maxConnections allows is taken");
+            let error =
+                Error::new(Kind::Busy, "every connection that transport.maxConnections allows is taken");
             return respond(request, Answer::error(&error.hint("try again in a moment"), None));
         };
         let _busy = daemon.activity.enter();
         let current = daemon.current();
-        let size: usize =
-            request.headers().iter().map(|h| h.field.as_str().as_str().len() + h.value.as_str().len() + 4).sum();
+        let size: usize = request
+            .headers()
+            .iter()
+            .map(|h| h.field.as_str().as_str().len() + h.value.as_str().len() + 4)
+            .sum();
         if size + request.url().len() > current.limits.head {
             let error = Error::new(Kind::TooLarge, "the head is larger than transport.maxHeader");
             return respond(request, Answer::error(&error, Some(431)));
