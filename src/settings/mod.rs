@@ -1,1 +1,20 @@
-//! (being built)
+//! The settings: one table from which file keys, variables, flags and the
+//! documentation are derived, and the resolution that remembers where each
+//! value came from. Knows nothing of servers, routes or commands.
+
+mod choices;
+mod declared;
+mod kind;
+mod layers;
+mod resolve;
+mod table;
+mod units;
+
+pub use choices::*;
+pub use declared::{Declared, Scope, Setting, Spec, declared, flag, flag_match};
+pub(crate) use kind::shape;
+pub use kind::{Choice, FromVal, Kind, Secret, Val};
+pub use layers::{FileLayer, FlagValue, Layers, Lines, PresetFlag, RuntimeValue, Source};
+pub use resolve::{Displaced, Resolved, Settings, unknown_keys};
+pub use table::*;
+pub use units::{bytes_text, duration_text, parse_bytes, parse_duration};
