@@ -139,10 +139,13 @@ impl Permissions {
                     Kind::Usage,
                     format!("--permissions: {rest:?} are flags of a runtime, not names of profiles"),
                 )
-                .hint(format!("to hand them to the runtime as they are: --permissions '{}'", {
-                    let before = &text[..text.len() - rest.len()];
-                    format!("{before}raw:{rest}")
-                })));
+                .hint(format!(
+                    "to hand them to the runtime as they are: --permissions '{}'",
+                    {
+                        let before = &text[..text.len() - rest.len()];
+                        format!("{before}raw:{rest}")
+                    }
+                )));
             }
             if !word.is_empty() {
                 permissions.profiles.push(look_up(word, defined)?);
@@ -393,9 +396,7 @@ fn allows_read(kind: JsKind, flags: &[String]) -> bool {
     match kind {
         JsKind::Bun => true,
         JsKind::Deno => has(&["--allow-all", "-A", "--allow-read", "-R"]),
-        JsKind::Node => {
-            !has(&["--permission", "--experimental-permission"]) || has(&["--allow-fs-read"])
-        }
+        JsKind::Node => !has(&["--permission", "--experimental-permission"]) || has(&["--allow-fs-read"]),
     }
 }
 
@@ -449,7 +450,9 @@ mod tests {
     #[test]
     fn readnet_means_the_same_on_every_version_of_node() {
         let p = Permissions::parse("readnet", &json!({})).unwrap();
-        let on = |major, minor| p.flags(JsKind::Node, Some(Version::new(major, minor, 0))).map(|f| f.flags.join(" "));
+        let on = |major, minor| {
+            p.flags(JsKind::Node, Some(Version::new(major, minor, 0))).map(|f| f.flags.join(" "))
+        };
         assert_eq!(on(20, 20).unwrap(), "--experimental-permission --allow-fs-read=*");
         assert_eq!(on(22, 12).unwrap(), "--experimental-permission --allow-fs-read=*");
         assert_eq!(on(22, 13).unwrap(), "--permission --allow-fs-read=*");
@@ -461,7 +464,10 @@ mod tests {
 
     #[test]
     fn composition_unites_and_the_later_value_wins_in_the_first_place() {
-        assert_eq!(flags("read,strict", JsKind::Deno).join(" "), "--allow-read --allow-env --allow-net=127.0.0.1");
+        assert_eq!(
+            flags("read,strict", JsKind::Deno).join(" "),
+            "--allow-read --allow-env --allow-net=127.0.0.1"
+        );
         assert_eq!(flags("strict,net", JsKind::Deno).join(" "), "--allow-net --allow-env");
         assert_eq!(
             flags("strict,raw:--allow-read=/a,/b --allow-write=/tmp", JsKind::Deno).join(" "),
@@ -482,12 +488,20 @@ mod tests {
             "odd": {"ruby": []},
         });
         let flags = |text: &str, kind| {
-            Permissions::parse(text, &defined)?.flags(kind, Some(Version::new(24, 0, 0))).map(|f| f.flags.join(" "))
+            Permissions::parse(text, &defined)?
+                .flags(kind, Some(Version::new(24, 0, 0)))
+                .map(|f| f.flags.join(" "))
         };
-        assert_eq!(flags("strict,mine", JsKind::Deno).unwrap(), "--allow-net=localhost --allow-read=/srv --allow-env");
+        assert_eq!(
+            flags("strict,mine", JsKind::Deno).unwrap(),
+            "--allow-net=localhost --allow-read=/srv --allow-env"
+        );
         assert_eq!(flags("tmp", JsKind::Node).unwrap(), "--permission --allow-fs-write=/tmp");
         assert!(flags("loose", JsKind::Node).unwrap_err().message().contains("--permission"));
-        assert_eq!(flags("readnet,loose", JsKind::Node).unwrap(), "--permission --allow-fs-read=* --allow-fs-write=/tmp");
+        assert_eq!(
+            flags("readnet,loose", JsKind::Node).unwrap(),
+            "--permission --allow-fs-read=* --allow-fs-write=/tmp"
+        );
         assert_eq!(flags("mine", JsKind::Bun).unwrap(), "--allow-read=/srv --allow-env");
         assert!(flags("bare", JsKind::Deno).unwrap_err().message().contains("script.profiles.bare.deno"));
         assert_eq!(flags("odd", JsKind::Deno).unwrap_err().exit_code(), 65);
@@ -506,7 +520,10 @@ mod tests {
     #[test]
     fn reading_and_sandboxes_are_told_from_the_flags() {
         let of = |text: &str, kind| {
-            let f = Permissions::parse(text, &json!({})).unwrap().flags(kind, Some(Version::new(26, 0, 0))).unwrap();
+            let f = Permissions::parse(text, &json!({}))
+                .unwrap()
+                .flags(kind, Some(Version::new(26, 0, 0)))
+                .unwrap();
             (f.allow_read, f.sandboxed)
         };
         assert_eq!(of("all", JsKind::Deno), (true, false));

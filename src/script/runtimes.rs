@@ -178,8 +178,24 @@ pub fn choose(search: &Search, permissions: &Permissions, language: Language) ->
     } else {
         "no JavaScript runtime can run this script".to_owned()
     };
-    Err(Error::new(if refused { Kind::Refused } else { Kind::NoScript }, format!("{what} ({})", reasons.join("; ")))
-        .hint("install deno, bun or node, or name one with --runtime or under script.runtimes"))
+    Err(Error::new(
+        if refused { Kind::Refused } else { Kind::NoScript },
+        format!("{what} ({})", reasons.join("; ")),
+    )
+    .hint("install deno, bun or node, or name one with --runtime or under script.runtimes"))
+}
+
+/// The runtime of a kind, when it is installed and fits: what a script's first line asks for.
+pub fn named(
+    search: &Search,
+    kind: JsKind,
+    permissions: &Permissions,
+    language: Language,
+) -> Option<Runtime> {
+    let mut runtime = resolve(search, kind.word()).ok()?;
+    fit(search, &mut runtime, permissions, language).ok()?;
+    runtime.why = "the script's first line names it".into();
+    Some(runtime)
 }
 
 impl Search<'_> {
@@ -234,9 +250,8 @@ pub fn resolve(search: &Search, wanted: &str) -> Result<Runtime> {
 }
 
 fn declaration(name: &str, value: &Value) -> Result<(JsKind, String, Vec<String>)> {
-    let wrong = |place: &str, what: &str| {
-        Error::new(Kind::Config, format!("script.runtimes.{name}{place}: {what}"))
-    };
+    let wrong =
+        |place: &str, what: &str| Error::new(Kind::Config, format!("script.runtimes.{name}{place}: {what}"));
     let Value::Object(map) = value else {
         return Err(wrong("", "expected an object with kind, bin and args"));
     };
@@ -247,7 +262,9 @@ fn declaration(name: &str, value: &Value) -> Result<(JsKind, String, Vec<String>
             ("bin", Value::String(text)) if !text.is_empty() => bin.clone_from(text),
             ("args", Value::Array(items)) => {
                 for item in items {
-                    args.push(item.as_str().ok_or_else(|| wrong(".args", "expected a list of texts"))?.to_owned());
+                    args.push(
+                        item.as_str().ok_or_else(|| wrong(".args", "expected a list of texts"))?.to_owned(),
+                    );
                 }
             }
             ("bin", _) => return Err(wrong(".bin", "expected a path or a name on PATH")),
@@ -271,13 +288,15 @@ fn fit(search: &Search, runtime: &mut Runtime, permissions: &Permissions, langua
         return Ok(());
     }
     let cannot = |why: String| {
-        Err(Error::new(Kind::NoScript, why).hint("use --runtime deno or bun, or write the script in JavaScript"))
+        Err(Error::new(Kind::NoScript, why)
+            .hint("use --runtime deno or bun, or write the script in JavaScript"))
     };
     match (language, runtime.version) {
         (Language::Jsx, _) => cannot(format!("{} reads no JSX", runtime.bin.display())),
-        (Language::TypeScript, Some(v)) if v < STRIPS => {
-            cannot(format!("node {v} ({}) reads no TypeScript; 22.6 is the first that does", runtime.bin.display()))
-        }
+        (Language::TypeScript, Some(v)) if v < STRIPS => cannot(format!(
+            "node {v} ({}) reads no TypeScript; 22.6 is the first that does",
+            runtime.bin.display()
+        )),
         _ => Ok(()),
     }
 }
@@ -406,7 +425,12 @@ mod tests {
                 .collect();
             let settings = Settings::resolve(layers)?;
             let permissions = Permissions::from_settings(&settings)?;
-            let search = Search { settings: &settings, env: &self.env, cwd: &self.dir, cache: &self.dir.join("cache") };
+            let search = Search {
+                settings: &settings,
+                env: &self.env,
+                cwd: &self.dir,
+                cache: &self.dir.join("cache"),
+            };
             choose(&search, &permissions, language)
         }
         fn times_asked(&self) -> usize {
@@ -434,10 +458,7 @@ mod tests {
         assert_eq!((bun.kind, argv(&bun, Language::Inline).as_str()), (JsKind::Bun, "run"));
         assert_eq!(bun.skipped, [("deno".into(), "not on PATH".into())]);
         let node = place.choose(&[("script.permissions", "readnet")], Language::Inline).unwrap();
-        assert_eq!(
-            argv(&node, Language::Inline),
-            "--no-warnings --permission --allow-fs-read=* --allow-net"
-        );
+        assert_eq!(argv(&node, Language::Inline), "--no-warnings --permission --allow-fs-read=* --allow-net");
         assert!(node.skipped.iter().any(|(n, why)| n == "bun" && why.contains("readnet")), "{node:?}");
         let e = place.choose(&[("script.permissions", "strict")], Language::Inline).unwrap_err();
         assert_eq!(e.exit_code(), 77);
@@ -458,7 +479,8 @@ mod tests {
         let e = node(Language::TypeScript).unwrap_err();
         assert_eq!(e.exit_code(), 127);
         assert!(e.message().contains("20.20.2") && e.to_string().contains("deno"), "{e}");
-        for (version, flag) in [("v22.6.0", true), ("v23.5.0", true), ("v23.6.0", false), ("v26.10.0", false)] {
+        for (version, flag) in [("v22.6.0", true), ("v23.5.0", true), ("v23.6.0", false), ("v26.10.0", false)]
+        {
             place.install("node", version);
             let text = argv(&node(Language::TypeScript).unwrap(), Language::TypeScript);
             assert_eq!(text.contains("--experimental-strip-types"), flag, "{version}: {text}");
@@ -489,7 +511,9 @@ mod tests {
         let place = Place::new("declared");
         let odd = place.install("node22", "v22.20.0");
         let runtimes = r#"{"old":{"kind":"node","bin":"node22","args":["--enable-source-maps"]},"bad":{"kind":"ruby"},"deno":{"kind":"deno","bin":"/no/such"}}"#;
-        let with = |name| place.choose(&[("script.runtimes", runtimes), ("script.runtime", name)], Language::TypeScript);
+        let with = |name| {
+            place.choose(&[("script.runtimes", runtimes), ("script.runtime", name)], Language::TypeScript)
+        };
         let old = with("old").unwrap();
         assert_eq!((old.kind, old.name.as_str(), &old.bin), (JsKind::Node, "old", &odd));
         assert_eq!(

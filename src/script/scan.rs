@@ -20,7 +20,8 @@ pub fn scan(code: &str) -> Scan {
     if !code.contains("import") && !code.contains("export") {
         return Scan::default();
     }
-    let mut tokens = Lexer { code: code.as_bytes(), at: 0, before: Before::Start, depth: 0, templates: Vec::new() };
+    let mut tokens =
+        Lexer { code: code.as_bytes(), at: 0, before: Before::Start, depth: 0, templates: Vec::new() };
     let mut found = Scan::default();
     while let Some(token) = tokens.next() {
         let Token::Word(word) = token else { continue };
@@ -43,9 +44,8 @@ fn import(tokens: &mut Lexer, code: &str, found: &mut Scan) {
             }
         }
         Some(Token::Punct(b'.')) => {
-            if let Some(Token::Word(word)) = tokens.peek() {
-                found.module |= &code[word] == "meta";
-            }
+            tokens.skip_blank();
+            found.module |= code[tokens.at..].starts_with("meta");
         }
         Some(Token::Text(range)) if depth == 0 => {
             found.module = true;
@@ -83,7 +83,9 @@ fn from(tokens: &mut Lexer, code: &str, found: &mut Scan) {
                 }
             }
             // Another statement has begun.
-            Token::Word(word) if matches!(&code[word.clone()], "import" | "export" | "const" | "let" | "var") => {
+            Token::Word(word)
+                if matches!(&code[word.clone()], "import" | "export" | "const" | "let" | "var") =>
+            {
                 return;
             }
             Token::Punct(b';' | b'(' | b'=') => return,
@@ -270,8 +272,25 @@ fn is_word(c: u8) -> bool {
 /// Words after which an expression follows, so that a slash opens a regular expression.
 fn takes_expression(word: &[u8]) -> bool {
     const WORDS: &[&str] = &[
-        "await", "case", "default", "delete", "do", "else", "export", "extends", "from", "import", "in",
-        "instanceof", "new", "of", "return", "throw", "typeof", "void", "yield",
+        "await",
+        "case",
+        "default",
+        "delete",
+        "do",
+        "else",
+        "export",
+        "extends",
+        "from",
+        "import",
+        "in",
+        "instanceof",
+        "new",
+        "of",
+        "return",
+        "throw",
+        "typeof",
+        "void",
+        "yield",
     ];
     std::str::from_utf8(word).is_ok_and(|w| WORDS.contains(&w))
 }
@@ -281,10 +300,14 @@ mod tests {
     use super::*;
 
     fn specifiers(code: &str) -> Vec<String> {
-        scan(code).specifiers.into_iter().map(|(range, text)| {
-            assert_eq!(&code[range], text);
-            text
-        }).collect()
+        scan(code)
+            .specifiers
+            .into_iter()
+            .map(|(range, text)| {
+                assert_eq!(&code[range], text);
+                text
+            })
+            .collect()
     }
 
     #[test]
@@ -331,7 +354,10 @@ mod tests {
     fn specifiers_are_found_where_they_stand() {
         assert_eq!(specifiers("import a, {b as c} from './x.js'; import './y'"), ["./x.js", "./y"]);
         assert_eq!(specifiers("const m = await import(\"./z.ts\")"), ["./z.ts"]);
-        assert_eq!(specifiers("export * from 'a'; export {b} from \"c\"\nexport const from = 'no'"), ["a", "c"]);
+        assert_eq!(
+            specifiers("export * from 'a'; export {b} from \"c\"\nexport const from = 'no'"),
+            ["a", "c"]
+        );
         assert_eq!(specifiers("import(`./x`); import(y); import('./' + z)"), ["./"]);
         assert_eq!(specifiers("import x = require('a'); import b from 'b'"), ["b"]);
         assert_eq!(specifiers("export { a }\nimport d from 'd'"), ["d"]);
@@ -340,7 +366,9 @@ mod tests {
 
     #[test]
     fn unfinished_code_ends_the_scan_and_no_more() {
-        for code in ["import {", "import '", "export * from `", "import /a", "`${import", "import x from \"a\\"] {
+        for code in
+            ["import {", "import '", "export * from `", "import /a", "`${import", "import x from \"a\\"]
+        {
             scan(code);
         }
     }

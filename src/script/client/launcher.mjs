@@ -231,10 +231,21 @@ async function run(load, script, entry, inline) {
   }
 }
 
+/** The first of two ways to load a module whose language is not known: what is no JavaScript may be TypeScript. */
+async function either(javascript, typescript) {
+  try {
+    return await javascript();
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return await typescript();
+  }
+}
+
 /** What the generated entry calls. */
 export const launcher = {
   exec,
   run,
+  either,
   start(namespaces) {
     if (!deno && !bun) blockingOutput();
     globals(namespaces);
