@@ -64,7 +64,7 @@ const fn row(
     Variable { name, setters, when, meaning, readers, secret: false }
 }
 
-const CLIENT: &str = "the generated client";
+pub(super) const CLIENT: &str = "the generated client";
 const COMMAND: &str = "the command";
 const HOOK: &str = "the hook";
 
