@@ -3,6 +3,7 @@
 //! any other, small enough to try everything on.
 
 use super::demo_tools;
+use crate::proc::thread;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -334,15 +335,6 @@ fn forecast(arguments: &Value) -> Result<Value, String> {
         })
         .collect();
     Ok(structured(json!({"city": city, "unit": unit, "days": days})))
-}
-
-mod thread {
-    pub fn spawn(
-        name: &str,
-        f: impl FnOnce() + Send + 'static,
-    ) -> std::io::Result<std::thread::JoinHandle<()>> {
-        std::thread::Builder::new().name(name.into()).spawn(f)
-    }
 }
 
 #[cfg(test)]
