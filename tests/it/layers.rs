@@ -42,8 +42,12 @@ impl Source {
     }
     /// The code up to its unit tests.
     fn shipped(&self) -> &str {
-        let name = self.path.file_stem().unwrap().to_string_lossy();
-        if name == "tests" || name.ends_with("_tests") {
+        let test_support = self.path.components().any(|part| {
+            let name = part.as_os_str().to_string_lossy();
+            let name = name.strip_suffix(".rs").unwrap_or(&name);
+            matches!(name, "tests" | "testing") || name.ends_with("_tests")
+        });
+        if test_support {
             return "";
         }
         self.code.find("#[cfg(test)]").map_or(&self.code, |at| &self.code[..at])
@@ -237,7 +241,7 @@ const ONLY: [Only; 10] = [
     Only { text: "eprintln!", below: &["cli"], tests: true },
     Only { text: "eprint!", below: &["cli"], tests: true },
     Only { text: "dbg!", below: &[], tests: false },
-    Only { text: "process::exit", below: &[], tests: false },
+    Only { text: "process::exit", below: &["cli"], tests: false },
     Only { text: "todo!", below: &[], tests: false },
 ];
 
