@@ -10,7 +10,9 @@ use super::table::one_line;
 use crate::api::Client;
 use crate::api::wire::OpenRun;
 use crate::error::{Kind, Result};
-use crate::script::{self, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr};
+use crate::script::{
+    self, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
+};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -68,15 +70,19 @@ fn settle(source: Source, world: &World) -> Source {
 
 /// The variables of `--env`.
 fn variables(cx: &Cx) -> Result<Vec<(OsString, OsString)>> {
-    cx.inv.values("env").map(|pair| {
-        let bytes = pair.as_bytes();
-        match bytes.iter().position(|b| *b == b'=') {
-            Some(at) if at > 0 => {
-                Ok((OsString::from_vec(bytes[..at].to_vec()), OsString::from_vec(bytes[at + 1..].to_vec())))
+    cx.inv
+        .values("env")
+        .map(|pair| {
+            let bytes = pair.as_bytes();
+            match bytes.iter().position(|b| *b == b'=') {
+                Some(at) if at > 0 => Ok((
+                    OsString::from_vec(bytes[..at].to_vec()),
+                    OsString::from_vec(bytes[at + 1..].to_vec()),
+                )),
+                _ => Err(usage(format!("--env takes KEY=VALUE, not {:?}", pair.to_string_lossy()))),
             }
-            _ => Err(usage(format!("--env takes KEY=VALUE, not {:?}", pair.to_string_lossy()))),
-        }
-    }).collect()
+        })
+        .collect()
 }
 
 /// Opens the run at the daemon.

@@ -114,7 +114,11 @@ mod tests {
     fn the_extension_decides_which_files() {
         let all = |path: &str| {
             let f = names(Path::new(path)).unwrap();
-            [Some(f.module), Some(f.types), f.typescript].into_iter().flatten().map(|p| p.display().to_string()).collect::<Vec<_>>()
+            [Some(f.module), Some(f.types), f.typescript]
+                .into_iter()
+                .flatten()
+                .map(|p| p.display().to_string())
+                .collect::<Vec<_>>()
         };
         assert_eq!(all("a/c.mjs"), ["a/c.mjs", "a/c.d.mts"]);
         assert_eq!(all("c.js"), ["c.js", "c.d.ts"]);

@@ -13,7 +13,8 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("timeout", "DURATION", "Stop the script after this long; 0 never does").of("script.timeout"),
     Flag::value("call-timeout", "DURATION", "Give up each call after this long").of("pool.callTimeout"),
     Flag::value("runtime", "NAME", "deno, bun, node, a declared runtime or a path").of("script.runtime"),
-    Flag::value("permissions", "PROFILE", "What the script may do besides calling tools").of("script.permissions"),
+    Flag::value("permissions", "PROFILE", "What the script may do besides calling tools")
+        .of("script.permissions"),
     Flag::value("session", "KEY", "The session that its calls belong to"),
     Flag::value("env", "KEY=VALUE", "Add a variable to the script's environment; may be repeated"),
     Flag::value("cwd", "DIRECTORY", "Run it there"),
@@ -39,9 +40,15 @@ pub static COMMAND: Command = Command {
     settings: &["script.runtimeOrder"],
     examples: &[
         example("mcpx exec 'await demo.echo({ text: \"hi\" })'", "one call; its value is printed"),
-        example("mcpx exec 'const { sum } = await demo.add({ a: 1, b: 2 }); return sum * 2'", "several statements"),
+        example(
+            "mcpx exec 'const { sum } = await demo.add({ a: 1, b: 2 }); return sum * 2'",
+            "several statements",
+        ),
         example("mcpx exec - < job.js", "code from a file"),
-        example("mcpx --json exec --timeout 10s --permissions read 'demo.counter()'", "a document, within limits"),
+        example(
+            "mcpx --json exec --timeout 10s --permissions read 'demo.counter()'",
+            "a document, within limits",
+        ),
     ],
     run,
 };
