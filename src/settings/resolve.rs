@@ -1,20 +1,17 @@
 //! Resolves every setting from its layers, and remembers for each value where
 //! it came from and what it displaced.
 
-use super::declared::{Declared, Setting, declared, flag_match};
-use super::kind::{FromVal, Kind, SPLICE, Val, shape};
-use super::layers::{FileLayer, Layers, Source};
+use super::apply::{self, unknown_keys};
+use super::declared::{Declared, Setting};
+use super::kind::{FromVal, Val};
+use super::layers::{Layers, Source};
 use super::table::{ALL, PLUMBING_STRICT_UNKNOWN_KEYS};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use serde_json::{Map, Value};
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// The defaults, in the syntax of a configuration file.
 pub(super) const DEFAULTS: &str = include_str!("../../defaults.json");
-
-/// Top-level keys of a configuration file that are content, not settings.
-const CONTENT: &[&str] = &["$schema", "inputs", "mcpServers", "presets", "servers"];
 
 /// A value that another one outranked.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,18 +58,7 @@ impl Settings {
     /// `Config` for a value in a file or preset, `Usage` for a variable or flag; both name the place.
     pub fn resolve(layers: Layers) -> Result<Settings> {
         let mut rows = Settings::defaults().0.as_ref().clone();
-        for file in &layers.files {
-            apply_file(&mut rows, file)?;
-        }
-        apply_env(&mut rows, &layers)?;
-        apply_presets(&mut rows, &layers)?;
-        apply_flags(&mut rows, &layers)?;
-        for over in &layers.runtime {
-            let setting = known(&over.key)?;
-            let value = setting.kind().parse_json(&over.value);
-            let value = value.map_err(|m| Error::new(ErrorKind::Usage, format!("{}: {m}", over.key)))?;
-            set(&mut rows, setting, value, Source::Runtime);
-        }
+        apply::all(&mut rows, &layers)?;
         let settings = Settings(Arc::new(rows));
         if !settings.get(&PLUMBING_STRICT_UNKNOWN_KEYS) {
             return Ok(settings);
@@ -82,6 +68,13 @@ impl Settings {
                 .hint("plumbing.strictUnknownKeys is on; correct the key or turn it off")),
             None => Ok(settings),
         }
+    }
+
+    /// Resolves one setting, without a look at the others.
+    pub(super) fn resolve_one(setting: &'static dyn Declared, layers: &Layers) -> Result<Resolved> {
+        let mut rows: Vec<Resolved> = Settings::defaults().explain(setting.key()).into_iter().collect();
+        apply::all(&mut rows, layers)?;
+        Ok(rows.remove(0))
     }
 
     /// The value of a setting.
@@ -123,209 +116,8 @@ fn parse_defaults(text: &str) -> Result<Settings, String> {
     Ok(Settings(Arc::new(rows)))
 }
 
-fn known(key: &str) -> Result<&'static dyn Declared> {
-    declared(key).ok_or_else(|| {
-        let error = Error::new(ErrorKind::Usage, format!("there is no setting \"{key}\""));
-        match crate::util::did_you_mean(key, ALL.iter().map(|d| d.key())) {
-            Some(near) => error.hint(near),
-            None => error,
-        }
-    })
-}
-
-/// Puts a value on top of a setting's row.
-fn set(rows: &mut [Resolved], setting: &'static dyn Declared, value: Val, source: Source) {
-    let Some(row) = rows.iter_mut().find(|r| r.key == setting.key()) else { return };
-    let value = match (setting.kind(), value) {
-        (Kind::Paths, Val::List(list)) => Val::List(splice(list, &row.value)),
-        (_, value) => value,
-    };
-    let value = std::mem::replace(&mut row.value, value);
-    let source = std::mem::replace(&mut row.source, source);
-    row.displaced.insert(0, Displaced { value, source });
-}
-
-/// Replaces each splice mark by what was inherited.
-fn splice(list: Vec<String>, inherited: &Val) -> Vec<String> {
-    let Val::List(inherited) = inherited else { return list };
-    let each = list.into_iter().flat_map(|e| if e == SPLICE { inherited.clone() } else { vec![e] });
-    each.collect()
-}
-
-/// Resolves a relative path against the place that says it.
-fn anchored(kind: Kind, value: Val, base: &Path) -> Val {
-    let join = |text: String| {
-        if text.is_empty() || text == SPLICE || text.starts_with("~/") {
-            return text;
-        }
-        base.join(&text).to_str().map(str::to_owned).unwrap_or(text)
-    };
-    match (kind, value) {
-        (Kind::Path, Val::Text(text)) => Val::Text(join(text)),
-        (Kind::Paths, Val::List(list)) => Val::List(list.into_iter().map(join).collect()),
-        (_, value) => value,
-    }
-}
-
-/// Every setting that a file gives: the setting, the value, its line, and how it is spelled there.
-fn entries(file: &FileLayer) -> impl Iterator<Item = (&'static dyn Declared, &Value, u32, String)> {
-    let top = file.values.iter().zip(&file.lines.children);
-    top.flat_map(|((key, value), lines)| {
-        let mut found = Vec::new();
-        if let Some(setting) = declared(key) {
-            found.push((setting, value, lines.line, format!("\"{key}\"")));
-        } else if let (Value::Object(inner), false) = (value, CONTENT.contains(&key.as_str())) {
-            for ((name, value), lines) in inner.iter().zip(&lines.children) {
-                if let Some(setting) = ALL.iter().find(|d| is_key(d.key(), key, name)) {
-                    let spelled = format!("\"{name}\" in \"{key}\"");
-                    found.push((*setting, value, lines.line, spelled));
-                }
-            }
-        }
-        found
-    })
-}
-
-fn is_key(key: &str, family: &str, name: &str) -> bool {
-    key.strip_prefix(family).and_then(|k| k.strip_prefix('.')) == Some(name)
-}
-
-fn apply_file(rows: &mut [Resolved], file: &FileLayer) -> Result<()> {
-    let mut seen: Vec<(&'static str, Val, u32)> = Vec::new();
-    for (setting, value, line, _) in entries(file) {
-        let key = setting.key();
-        let at = |message: String| {
-            Error::new(ErrorKind::Config, format!("{}:{line}: {key}: {message}", file.path.display()))
-        };
-        if setting.spec().bootstrap {
-            let names = [setting.env_names(), setting.flag_names()].concat().join(" or ");
-            return Err(at(
-                "cannot be set in a configuration file, because it is needed before one is read".into()
-            )
-            .hint(format!("use {names} instead, and remove the line")));
-        }
-        let value = setting.kind().parse_json(value).map_err(at)?;
-        let value = anchored(setting.kind(), value, file.base());
-        match seen.iter().find(|(k, ..)| *k == key) {
-            Some((_, other, first)) if *other != value => {
-                return Err(at(format!("is also set in line {first}, to another value")));
-            }
-            Some(_) => continue,
-            None => seen.push((key, value.clone(), line)),
-        }
-        set(rows, setting, value, Source::File(file.path.clone(), line));
-    }
-    Ok(())
-}
-
-fn apply_env(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
-    for setting in ALL {
-        let mut seen: Option<(String, Val)> = None;
-        for name in setting.env_names() {
-            // A variable that is set but empty says nothing: scripts and editors export such.
-            let Some(raw) = layers.env.get(&name).filter(|v| !v.is_empty()) else { continue };
-            let at = |message: String| Error::new(ErrorKind::Usage, format!("{name}: {message}"));
-            let text = raw.to_str().ok_or_else(|| at("is not valid UTF-8".into()))?;
-            let value = setting.kind().parse_text(text).map_err(at)?;
-            match seen {
-                Some((ref other, ref first)) if *first != value => {
-                    return Err(
-                        at(format!("{other} sets the same to another value")).hint("unset one of them")
-                    );
-                }
-                Some(_) => {}
-                None => seen = Some((name, value)),
-            }
-        }
-        if let Some((name, value)) = seen {
-            set(rows, *setting, value, Source::Env(name));
-        }
-    }
-    Ok(())
-}
-
-fn apply_presets(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
-    for entry in &layers.presets {
-        // A flag that is no setting belongs to a command, which takes it itself.
-        let Some((setting, negated)) = flag_match(&entry.flag) else { continue };
-        let place =
-            format!("{}:{}: preset {}: {}", entry.path.display(), entry.line, entry.preset, entry.flag);
-        let at = |message: String| Error::new(ErrorKind::Config, format!("{place}: {message}"));
-        let text = match (&entry.value, setting.kind(), negated) {
-            (Some(_), _, true) => return Err(at("takes no value".into())),
-            (Some(text), _, false) => text.as_str(),
-            (None, Kind::Bool, negated) => {
-                if negated {
-                    "false"
-                } else {
-                    "true"
-                }
-            }
-            (None, ..) => return Err(at(format!("needs a value: {}=…", entry.flag))),
-        };
-        let value = setting.kind().parse_text(text).map_err(at)?;
-        set(rows, setting, value, Source::Preset(entry.preset.clone(), entry.flag.clone()));
-    }
-    Ok(())
-}
-
-fn apply_flags(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
-    let mut seen: Vec<(&str, &str, Val)> = Vec::new();
-    for flag in &layers.flags {
-        let setting = known(&flag.key)?;
-        let at = |message: String| Error::new(ErrorKind::Usage, format!("{}: {message}", flag.spelled));
-        let value = setting.kind().parse_text(&flag.text).map_err(at)?;
-        // The same flag twice: the last wins. Two flags for one setting must agree.
-        seen.retain(|(key, spelled, _)| *key != flag.key || *spelled != flag.spelled);
-        let other = seen.iter().find(|(key, _, first)| *key == flag.key && *first != value);
-        if let Some((_, other, _)) = other {
-            return Err(at(format!("{other} sets the same to another value")).hint("give one of them"));
-        }
-        seen.push((&flag.key, &flag.spelled, value));
-    }
-    for (key, spelled, value) in seen {
-        set(rows, known(key)?, value, Source::Flag(spelled.to_owned()));
-    }
-    Ok(())
-}
-
-/// A line for each key of a file that is no setting and no content, with the nearest that is.
-pub fn unknown_keys(file: &FileLayer) -> Vec<String> {
-    let mut out = Vec::new();
-    let unknown = |line: u32, key: &str| {
-        let names = ALL.iter().filter(|d| !d.spec().bootstrap).map(|d| d.key()).chain(["mcpServers"]);
-        let near = crate::util::nearest(key, names).first().map(|n| format!("; did you mean \"{n}\"?"));
-        let near = near.unwrap_or_default();
-        format!("{}:{line}: unknown key \"{key}\"{near}", file.path.display())
-    };
-    for ((key, value), lines) in file.values.iter().zip(&file.lines.children) {
-        if declared(key).is_some() || CONTENT.contains(&key.as_str()) {
-            continue;
-        }
-        let family = ALL.iter().any(|d| d.key().contains('.') && d.family() == key);
-        match value {
-            Value::Object(inner) if family => {
-                for (name, lines) in inner.keys().zip(&lines.children) {
-                    if !ALL.iter().any(|d| is_key(d.key(), key, name)) {
-                        out.push(unknown(lines.line, &format!("{key}.{name}")));
-                    }
-                }
-            }
-            _ if family => out.push(format!(
-                "{}:{}: \"{key}\" must be an object of settings, not {}",
-                file.path.display(),
-                lines.line,
-                shape(value)
-            )),
-            _ if file.foreign => {}
-            _ => out.push(unknown(lines.line, key)),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::*;
     use super::{DEFAULTS, parse_defaults};
     use crate::error::Kind as ErrorKind;
@@ -335,7 +127,7 @@ mod tests {
     use std::time::Duration;
 
     /// A file layer whose member number `i` of each object is on line `i + 2` of its own object.
-    fn layer(path: &str, value: Value) -> FileLayer {
+    pub fn layer(path: &str, value: Value) -> FileLayer {
         fn lines(value: &Value, line: u32) -> Lines {
             let children = match value {
                 Value::Object(m) => m.values().zip(line + 1..).map(|(v, l)| lines(v, l)).collect(),
@@ -432,5 +224,163 @@ mod tests {
         let e = fail(&|l| l.runtime = vec![RuntimeValue { key: "pool.mx".into(), value: json!(1) }], &none);
         assert!(e.hint_text().is_some_and(|h| h.contains("pool.max")), "{e}");
         assert!(e.message().contains("no setting \"pool.mx\""), "{e}");
+    }
+    fn resolve(env: &Env, change: impl Fn(&mut Layers)) -> crate::error::Result<Settings> {
+        let mut layers = Layers::new(env);
+        change(&mut layers);
+        Settings::resolve(layers)
+    }
+
+    #[test]
+    fn two_spellings_at_one_level_must_agree() {
+        let none = Env::default();
+        let file = |value: Value| resolve(&none, move |l| l.files = vec![layer("/f", value.clone())]);
+        let e = file(json!({"pool.max": 4, "pool": {"max": 5}})).unwrap_err();
+        assert_eq!(e.message(), "/f:4: pool.max: is also set in line 2, to another value");
+        let s = file(json!({"pool.max": 4, "pool": {"max": 4}})).unwrap();
+        assert_eq!(s.explain("pool.max").unwrap().displaced.len(), 1);
+
+        let env = |a: &str, b: &str| {
+            let env = Env::from_pairs([("MCPX_SCRIPT_PERMISSIONS", a), ("MCPX_PERMISSIONS", b)]);
+            resolve(&env, |_| {})
+        };
+        let e = env("net", "read").unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Usage);
+        assert_eq!(e.message(), "MCPX_PERMISSIONS: MCPX_SCRIPT_PERMISSIONS sets the same to another value");
+        assert_eq!(env("net", "net").unwrap().get(&SCRIPT_PERMISSIONS), "net");
+        assert_eq!(env("", "read").unwrap().get(&SCRIPT_PERMISSIONS), "read");
+
+        let flags = |given: &[(&str, &str)]| {
+            let flags: Vec<FlagValue> = given.iter().map(|(s, t)| flag("script.timeout", t, s)).collect();
+            resolve(&none, move |l| l.flags = flags.clone())
+        };
+        let e = flags(&[("--timeout", "1s"), ("--script-timeout", "2s")]).unwrap_err();
+        assert_eq!(e.message(), "--script-timeout: --timeout sets the same to another value");
+        let s = flags(&[("--timeout", "1s"), ("--timeout", "2s"), ("--script-timeout", "2000ms")]).unwrap();
+        let row = s.explain("script.timeout").unwrap();
+        assert_eq!((row.source.to_string(), row.displaced.len()), ("--script-timeout".into(), 1));
+        let json = |given: &[(&str, &str)]| {
+            let flags: Vec<FlagValue> = given.iter().map(|(s, t)| flag("output.json", t, s)).collect();
+            resolve(&none, move |l| l.flags = flags.clone()).unwrap().get(&OUTPUT_JSON)
+        };
+        assert!(!json(&[("--json", "true"), ("--no-json", "false")]));
+        assert!(json(&[("--no-json", "false"), ("--json", "true")]));
+    }
+
+    #[test]
+    fn bootstrap_settings_are_refused_in_a_file_with_the_reason() {
+        let none = Env::default();
+        for key in ["configFile", "state", "cache"] {
+            let e = resolve(&none, |l| l.files = vec![layer("/f", json!({"paths": {key: "/x"}}))]);
+            let e = e.unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Config);
+            assert!(e.message().starts_with(&format!("/f:3: paths.{key}: cannot be set")), "{e}");
+            assert!(e.hint_text().is_some_and(|h| h.contains("MCPX_")), "{e}");
+        }
+        let env = Env::from_pairs([("MCPX_STATE_DIR", "/s"), ("MCPX_PATHS_STATE", "/other")]);
+        assert_eq!(resolve(&env, |_| {}).unwrap().get(&PATHS_STATE), "/s");
+    }
+
+    #[test]
+    fn unknown_keys_are_reported_with_the_nearest() {
+        let file = layer(
+            "/f",
+            json!({
+                "mcpServers": {"pool": {}}, "presets": {"pol": []}, "$schema": "x",
+                "pool": {"callTimout": "1s", "max": 3}, "mcpServer": {}, "search": 5, "weather": {}
+            }),
+        );
+        assert_eq!(
+            unknown_keys(&file),
+            [
+                "/f:6: unknown key \"pool.callTimout\"; did you mean \"pool.callTimeout\"?",
+                "/f:6: unknown key \"mcpServer\"; did you mean \"mcpServers\"?",
+                "/f:7: \"search\" must be an object of settings, not a number",
+                "/f:8: unknown key \"weather\"",
+            ]
+        );
+        let foreign = FileLayer { foreign: true, ..file.clone() };
+        assert_eq!(unknown_keys(&foreign).len(), 2);
+
+        let none = Env::default();
+        assert!(resolve(&none, |l| l.files = vec![file.clone()]).is_ok());
+        let strict = flag("plumbing.strictUnknownKeys", "true", "--plumbing-strict-unknown-keys");
+        let e = resolve(&none, |l| {
+            l.files = vec![file.clone()];
+            l.flags = vec![strict.clone()];
+        });
+        assert!(e.unwrap_err().message().contains("pool.callTimout"));
+    }
+
+    #[test]
+    fn ten_thousand_unknown_keys_are_a_summary() {
+        let many: serde_json::Map<String, Value> =
+            (0..10_000).map(|i| (format!("key{i}"), json!(i))).collect();
+        let lines = unknown_keys(&layer("/f", Value::Object(many)));
+        assert_eq!(lines.len(), 21);
+        assert_eq!(lines[20], "/f: and 9980 more unknown keys");
+    }
+
+    #[test]
+    fn a_variable_that_is_not_utf_8_is_refused_and_an_empty_one_says_nothing() {
+        use std::os::unix::ffi::OsStringExt;
+        let mut env = Env::default();
+        env.set("MCPX_POOL_MAX", std::ffi::OsString::from_vec(vec![b'3', 0xff]));
+        let e = resolve(&env, |_| {}).unwrap_err();
+        assert_eq!((e.kind(), e.message()), (ErrorKind::Usage, "MCPX_POOL_MAX: is not valid UTF-8"));
+        env.set("MCPX_POOL_MAX", "");
+        assert_eq!(resolve(&env, |_| {}).unwrap().explain("pool.max").unwrap().source, Source::Default);
+    }
+
+    #[test]
+    fn paths_are_taken_from_the_place_that_says_them() {
+        let env = Env::from_pairs([("HOME", "/home/u"), ("MCPX_SOCKET", "run/s.sock")]);
+        let s = resolve(&env, |l| {
+            l.files = vec![layer("/p/.mcpx/config.json", json!({"output": {"mediaDir": "media"}}))];
+            l.dir = Some("/work".into());
+        });
+        let s = s.unwrap();
+        assert_eq!(s.get(&OUTPUT_MEDIA_DIR), "/p/media");
+        assert_eq!(s.get(&DAEMON_SOCKET), "/work/run/s.sock");
+        let s = resolve(&env, |l| l.flags = vec![flag("output.mediaDir", "~/m", "--output-media-dir")]);
+        let s = s.unwrap();
+        assert_eq!(s.get(&OUTPUT_MEDIA_DIR), "/home/u/m");
+        assert_eq!(s.get(&DAEMON_SOCKET), "run/s.sock");
+        assert_eq!(s.get(&OUTPUT_COLOR), "auto");
+    }
+
+    #[test]
+    fn objects_are_replaced_whole_and_secrets_stay_masked() {
+        let env = Env::from_pairs([("MCPX_TRANSPORT_BEARER_TOKEN", "hunter2")]);
+        let s = resolve(&env, |l| {
+            l.files = vec![
+                layer(
+                    "/far",
+                    json!({"script": {"profiles": {"a": "--x"}}, "transport": {"bearerToken": "old2"}}),
+                ),
+                layer("/near", json!({"script": {"profiles": {"b": {"deno": []}}}})),
+            ];
+        });
+        let s = s.unwrap();
+        assert_eq!(s.get(&SCRIPT_PROFILES), json!({"b": {"deno": []}}));
+        assert_eq!(s.get(&TRANSPORT_BEARER_TOKEN).reveal(), "hunter2");
+        let shown = format!("{s:?} {:?}", s.explain("transport.bearerToken").unwrap());
+        assert!(
+            shown.contains("********") && !shown.contains("hunter2") && !shown.contains("old2"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_paths_value_splices_in_what_it_displaces() {
+        // No setting is a list of paths yet, so the layers are laid by hand.
+        let inherited = Val::Paths(vec!["/a".into(), "/b".into()]);
+        let list = |v: Value| match Kind::Paths.parse_json(&v).unwrap() {
+            Val::Paths(list) => super::super::apply::splice(list, &inherited),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(list(json!(["/c", null, "/d"])), ["/c", "/a", "/b", "/d"]);
+        assert_eq!(list(json!("/c:-")), ["/c", "/a", "/b"]);
+        assert_eq!(list(json!(["./-"])), ["./-"]);
     }
 }
