@@ -250,8 +250,11 @@ pub fn unknown_keys(file: &FileLayer) -> Vec<String> {
             more += 1;
             return;
         }
-        let settings = ALL.iter().filter(|d| !d.spec().bootstrap);
-        let names = settings.flat_map(|d| [d.key(), d.family()]).chain(CONTENT.iter().copied());
+        let names: Vec<&str> = if key.contains('.') {
+            ALL.iter().filter(|d| !d.spec().bootstrap).map(|d| d.key()).collect()
+        } else {
+            ALL.iter().map(|d| d.family()).chain(CONTENT.iter().copied()).collect()
+        };
         let near = crate::util::nearest(key, names).first().map(|n| format!("; did you mean \"{n}\"?"));
         out.push(format!("{path}:{line}: unknown key \"{key}\"{}", near.unwrap_or_default()));
     };

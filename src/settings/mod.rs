@@ -5,17 +5,21 @@
 mod apply;
 mod choices;
 mod declared;
+mod docs;
 mod kind;
 mod layers;
 mod presets;
 mod resolve;
 mod source;
 mod table;
+#[cfg(test)]
+mod tests;
 mod units;
 
 pub use apply::unknown_keys;
 pub use choices::*;
 pub use declared::{Declared, Scope, Setting, Spec, declared, flag, flag_match};
+pub use docs::settings_md;
 pub(crate) use kind::shape;
 pub use kind::{Choice, FromVal, Kind, Secret, Val};
 pub use layers::{FileLayer, FlagValue, Layers, Lines, PresetFlag, RuntimeValue, Source};

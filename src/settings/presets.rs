@@ -165,7 +165,7 @@ fn unknown(name: &str, source: &Source, files: &[FileLayer]) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::resolve::tests::layer;
+    use super::super::tests::layer;
     use super::*;
     use crate::settings::FlagValue;
     use crate::util::Env;
