@@ -2,6 +2,15 @@
 //! cache of them on disk, names, search, and TypeScript made from JSON Schema.
 //! Knows nothing of how a server is reached.
 
+pub mod budget;
+pub mod cache;
+pub mod names;
+pub mod refs;
+pub mod rows;
+pub mod search;
+pub mod ts;
+pub mod validate;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,6 +35,20 @@ pub struct Tool {
     /// Hints such as `readOnlyHint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
+}
+
+impl Tool {
+    /// A tool of which nothing but the name is known.
+    pub fn named(name: &str) -> Tool {
+        Tool {
+            name: name.to_owned(),
+            title: None,
+            description: None,
+            input_schema: Value::Object(serde_json::Map::new()),
+            output_schema: None,
+            annotations: None,
+        }
+    }
 }
 
 /// All that one server offers, as it was read at one time.
