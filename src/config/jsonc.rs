@@ -1,7 +1,7 @@
 //! Reads JSON with comments, trailing commas and a byte-order mark, and keeps
 //! the line of every value. Knows nothing of what the document means.
 
-use super::node::{Document, Item, Node};
+use super::node::{Document, Item, Node, Tree};
 use crate::error::{Error, Kind, Result};
 use serde_json::Number;
 use std::borrow::Cow;
@@ -20,13 +20,19 @@ const HASHED: usize = 16;
 ///
 /// # Errors
 /// `Config`: `path:line:column: what is wrong`, then the line and a caret under the place.
-pub fn parse<'a>(text: &'a str, path: &Path) -> Result<Document<'a>> {
+pub fn parse(text: &str, path: &Path) -> Result<Document> {
+    let Tree { root, duplicates } = tree(text, path)?;
+    Ok(Document { value: root.to_value(), lines: root.lines(), duplicates })
+}
+
+/// As [`parse`], without a copy of every text.
+pub(super) fn tree<'a>(text: &'a str, path: &Path) -> Result<Tree<'a>> {
     let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, line: 1, duplicates: Vec::new() };
     if text.starts_with('\u{feff}') {
         parser.at = 3;
     }
     match parser.document() {
-        Ok(root) => Ok(Document { root, duplicates: parser.duplicates }),
+        Ok(root) => Ok(Tree { root, duplicates: parser.duplicates }),
         Err(fault) => Err(show(text, path, &fault)),
     }
 }
@@ -341,7 +347,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn ok(text: &str) -> Document<'_> {
+    fn ok(text: &str) -> Document {
         parse(text, Path::new("f")).unwrap()
     }
     fn fault(text: &str) -> String {
@@ -353,7 +359,7 @@ mod tests {
         let doc = ok(
             "\u{feff}// a\n{ /* b\n */ \"x\": [1, 2.5e3, -0, ], // c\n \"y\": {\"z\": null,},\n}\n/* end */",
         );
-        let (value, lines) = (doc.root.to_value(), doc.root.lines());
+        let (value, lines) = (doc.value, doc.lines);
         assert_eq!(value["x"], json!([1, 2500.0, -0.0]));
         assert_eq!(value["y"], json!({"z": null}));
         assert_eq!((lines.line, lines.children[0].line), (2, 3));
@@ -363,22 +369,22 @@ mod tests {
     #[test]
     fn texts_are_unescaped() {
         assert_eq!(
-            ok(r#""a\n\"\\\/\u00e9\ud83d\ude00 // no comment""#).root.to_value(),
+            ok(r#""a\n\"\\\/\u00e9\ud83d\ude00 // no comment""#).value,
             json!("a\n\"\\/é😀 // no comment")
         );
-        assert_eq!(ok("\"ü\"").root.to_value(), json!("ü"));
+        assert_eq!(ok("\"ü\"").value, json!("ü"));
     }
 
     #[test]
     fn a_key_given_twice_counts_once_and_is_reported() {
         let doc = ok("{\"a\": 1,\n\"b\": 2,\n\"a\": {\"c\":\n 3}}");
-        assert_eq!(doc.root.to_value(), json!({"a": {"c": 3}, "b": 2}));
+        assert_eq!(doc.value, json!({"a": {"c": 3}, "b": 2}));
         assert_eq!(doc.duplicates, [("a".to_owned(), 3)]);
-        let lines = doc.root.lines();
+        let lines = doc.lines;
         assert_eq!((lines.children[0].line, lines.children[1].line), (3, 2));
         // Many keys are found by another way than few.
         let many: String = (0..40).map(|i| format!("\"k{}\": {i},\n", i % 30)).collect();
-        let doc = parse(&format!("{{{many}}}"), Path::new("f")).map(|d| (d.root.to_value(), d.duplicates));
+        let doc = parse(&format!("{{{many}}}"), Path::new("f")).map(|d| (d.value, d.duplicates));
         let (value, duplicates) = doc.unwrap();
         assert_eq!(value.as_object().unwrap().len(), 30);
         assert_eq!((&value["k9"], &value["k10"]), (&json!(39), &json!(10)));
@@ -451,7 +457,7 @@ mod tests {
         let small = std::thread::Builder::new().stack_size(256 << 10);
         let parsed = small.spawn(move || {
             let document = parse(&text, Path::new("f")).unwrap();
-            (document.root.to_value(), document.root.lines())
+            (document.value, document.lines)
         });
         assert!(parsed.unwrap().join().unwrap().0["a"]["a"]["a"].is_object());
     }

@@ -141,7 +141,7 @@ impl Loading {
             let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
             Error::new(Kind::Config, format!("{}:{line}: the file is not valid UTF-8", real.display()))
         })?;
-        let document = jsonc::parse(text, &real)?;
+        let document = jsonc::tree(text, &real)?;
         self.sources
             .push(SourceFile { path: real.as_ref().clone(), digest: util::digest([bytes.as_slice()], 64) });
         let line = document.root.line;

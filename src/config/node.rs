@@ -4,18 +4,28 @@ use crate::settings::{self, Lines};
 use serde_json::{Number, Value};
 use std::borrow::Cow;
 
-/// A document, and what is odd about it. Texts are borrowed from the source where they can be.
+/// A document, the lines of its values, and what is odd about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Document<'a> {
+pub struct Document {
+    /// The value.
+    pub value: Value,
+    /// The line of each value, in a tree of the same shape.
+    pub lines: Lines,
+    /// Keys that an object has twice (the last one counts): the key, and its second line.
+    pub duplicates: Vec<(String, u32)>,
+}
+
+/// A document as it was parsed. Texts are borrowed from the source where they can be.
+pub(super) struct Tree<'a> {
     /// The value.
     pub root: Node<'a>,
-    /// Keys that an object has twice (the last one counts): the key, and its second line.
+    /// See [`Document::duplicates`].
     pub duplicates: Vec<(String, u32)>,
 }
 
 /// A value, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node<'a> {
+pub(super) struct Node<'a> {
     /// The value.
     pub item: Item<'a>,
     /// The line of its key, or of the value itself where it has none; counted from 1.
@@ -24,7 +34,7 @@ pub struct Node<'a> {
 
 /// What a [`Node`] holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item<'a> {
+pub(super) enum Item<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.

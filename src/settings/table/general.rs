@@ -28,6 +28,7 @@ pub static PATHS_STATE: Setting<String> = Setting::new(
     Spec::new("paths.state", Kind::Path, "Where daemons keep their sockets, info files and logs")
         .client()
         .bootstrap()
+        .flags(&["--state-dir"])
         .env(&["MCPX_STATE_DIR"])
         .doc("Empty: `$XDG_STATE_HOME/mcpx`, else `~/.local/state/mcpx`."),
 );
@@ -36,6 +37,7 @@ pub static PATHS_CACHE: Setting<String> = Setting::new(
     Spec::new("paths.cache", Kind::Path, "Where schemas and generated clients are cached")
         .client()
         .bootstrap()
+        .flags(&["--cache-dir"])
         .env(&["MCPX_CACHE_DIR"])
         .doc("Empty: `$XDG_CACHE_HOME/mcpx`, else `~/.cache/mcpx`."),
 );
