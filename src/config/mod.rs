@@ -15,7 +15,7 @@ mod tests;
 
 pub use docs::{configuration_md, starter};
 pub use jsonc::parse;
-pub use load::{Config, LoadOptions, SourceFile, load};
+pub use load::{Config, LoadOptions, SourceFile, load, reload};
 pub use node::Document;
 pub use search::search_path;
 pub use server::{ServerDef, ServerOptions, Transport};

@@ -454,3 +454,21 @@ fn a_hidden_directory_of_somebody_elses_is_no_file() {
     assert_eq!(config.unwrap().sources.len(), usize::from(scratch.uid == 0));
     assert!(Path::new(&closed).exists());
 }
+
+#[test]
+fn a_daemon_reads_exactly_its_own_files_again() {
+    let scratch = Scratch::new();
+    scratch.file("w/.mcp.json", r#"{"mcpServers": {"a": {"command": "a"}}}"#);
+    let far = scratch.file(".mcpx.json", r#"{"mcpServers": {"b": {"command": "b"}}}"#);
+    let first = scratch.load();
+    scratch.file("w/.mcpx.json", r#"{"mcpServers": {"new": {"command": "n"}}}"#);
+    let env = Env::default();
+    let again = reload(&first.sources, &scratch.options(&env)).unwrap();
+    assert_eq!((names(&again), &again.key), (vec!["a", "b"], &first.key));
+    fs::remove_file(&far).unwrap();
+    let e = reload(&first.sources, &scratch.options(&env)).unwrap_err();
+    assert_eq!(
+        (e.kind(), e.message()),
+        (Kind::Config, &*format!("the configuration file {} is gone", far.display()))
+    );
+}
