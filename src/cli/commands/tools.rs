@@ -57,7 +57,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
             }
         }
     }
-    let text = table.render(cx.width(), cx.color());
+    let text = if table.is_empty() { String::new() } else { table.render(cx.width(), cx.color()) };
     // A namespace that was asked for and cannot be shown is a failure; among all of them it is a remark.
     let exit = failure.filter(|_| !wanted.is_empty()).map_or(0, |e| e.exit_code());
     cx.out.text(&text)?;
