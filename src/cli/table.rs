@@ -77,10 +77,6 @@ impl Table {
         debug_assert_eq!(cells.len(), self.header.len());
         self.rows.push(cells);
     }
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
     /// The table as text, each line ended. `width` is the terminal's, or `None` where nothing is cut.
     pub fn render(&self, width: Option<usize>, color: bool) -> String {
         let columns = self.header.len();
