@@ -6,6 +6,7 @@ mod channel;
 mod events;
 mod follow;
 mod http;
+mod left;
 mod logfile;
 mod names;
 mod peers;
@@ -85,6 +86,9 @@ pub fn run(mut options: Options) -> Result<()> {
             return Err(error);
         }
     };
+    let dirs = &life.daemon.origin.dirs;
+    left::sweep(dirs);
+    let record = left::keep(dirs);
     let current = life.daemon.current();
     word(json!({"ready": {
         "key": current.config.key,
@@ -94,6 +98,7 @@ pub fn run(mut options: Options) -> Result<()> {
     }}));
     drop(current);
     life.run(&events);
+    drop(record);
     Ok(())
 }
 

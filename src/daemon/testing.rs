@@ -11,7 +11,7 @@ use crate::catalog::Tool;
 use crate::config::{self, Config, LoadOptions, ServerDef};
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
-use crate::pool::{About, Ask, Cancel, Connector, Hooks, Pool, Upstream};
+use crate::pool::{About, Cancel, Connector, Hooks, Options as Asked, Pool, Upstream};
 use crate::proc;
 use crate::settings::{Layers, Settings};
 use crate::util::Env;
@@ -271,7 +271,7 @@ struct Fake {
 
 impl Fake {
     /// Waits until the gate opens, or nobody waits for it any more.
-    fn hold(&self, ask: &Ask<'_>) -> Result<()> {
+    fn hold(&self, ask: &Asked<'_>) -> Result<()> {
         let world = self.world.clone();
         let _guard = ask.cancel.on_cancel(move || world.changed.notify_all());
         self.world.held.fetch_add(1, Ordering::SeqCst);
@@ -297,7 +297,7 @@ impl Fake {
 }
 
 impl Upstream for Fake {
-    fn request(&self, _: &str, params: Option<Box<RawValue>>, ask: &Ask<'_>) -> Result<Box<RawValue>> {
+    fn request(&self, _: &str, params: Option<Box<RawValue>>, ask: &Asked<'_>) -> Result<Box<RawValue>> {
         let params: Value = serde_json::from_str(params.unwrap().get()).unwrap();
         let arguments = &params["arguments"];
         let number = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
@@ -328,7 +328,7 @@ impl Upstream for Fake {
         };
         Ok(to_raw_value(&json!({"content": [], "structuredContent": value})).unwrap())
     }
-    fn list_tools(&self, _: &Ask<'_>) -> Result<Vec<Tool>> {
+    fn list_tools(&self, _: &Asked<'_>) -> Result<Vec<Tool>> {
         let names = ["echo", "hold", "big", "report", "count", "fail"];
         Ok(names
             .iter()
