@@ -245,9 +245,64 @@ fn bare(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Letters of the large scripts that may begin an identifier. Narrower than
-/// Unicode's ID_Start on purpose: a letter missing here only gets a `_` before it,
-/// one too many would break every program that imports the client.
+/// Where the letters are that may stand in an identifier: the large scripts, as far
+/// as Unicode 6 had them. Narrower than today's rule on purpose: the compilers'
+/// tables differ in age, and a letter missing here only becomes `_`, while one too
+/// many would break every program that imports the client.
+const LETTERS: &[(char, char)] = &[
+    ('\u{aa}', '\u{aa}'),
+    ('\u{b5}', '\u{b5}'),
+    ('\u{ba}', '\u{ba}'),
+    ('\u{c0}', '\u{24f}'),    // Latin
+    ('\u{250}', '\u{2c1}'),   // phonetic
+    ('\u{370}', '\u{37e}'),   // Greek
+    ('\u{386}', '\u{3ff}'),   // Greek
+    ('\u{400}', '\u{481}'),   // Cyrillic
+    ('\u{48a}', '\u{527}'),   // Cyrillic
+    ('\u{531}', '\u{556}'),   // Armenian
+    ('\u{561}', '\u{587}'),   // Armenian
+    ('\u{5d0}', '\u{5ea}'),   // Hebrew
+    ('\u{620}', '\u{657}'),   // Arabic
+    ('\u{66e}', '\u{6d3}'),   // Arabic
+    ('\u{900}', '\u{977}'),   // Devanagari
+    ('\u{981}', '\u{9f1}'),   // Bengali
+    ('\u{a01}', '\u{a75}'),   // Gurmukhi
+    ('\u{a81}', '\u{ae3}'),   // Gujarati
+    ('\u{b01}', '\u{b71}'),   // Oriya
+    ('\u{b82}', '\u{bd7}'),   // Tamil
+    ('\u{c05}', '\u{c33}'),   // Telugu
+    ('\u{c3d}', '\u{c56}'),   // Telugu
+    ('\u{c82}', '\u{cd6}'),   // Kannada
+    ('\u{d05}', '\u{d4e}'),   // Malayalam
+    ('\u{d82}', '\u{df3}'),   // Sinhala
+    ('\u{e01}', '\u{e4d}'),   // Thai
+    ('\u{f40}', '\u{f6c}'),   // Tibetan
+    ('\u{1000}', '\u{109d}'), // Myanmar
+    ('\u{10a0}', '\u{10fa}'), // Georgian
+    ('\u{1100}', '\u{11ff}'), // Hangul letters
+    ('\u{1200}', '\u{135a}'), // Ethiopic
+    ('\u{13a0}', '\u{13f4}'), // Cherokee
+    ('\u{1780}', '\u{17c8}'), // Khmer
+    ('\u{1820}', '\u{1877}'), // Mongolian
+    ('\u{1e00}', '\u{1fff}'), // Latin and Greek with accents
+    ('\u{3005}', '\u{3007}'), // Han
+    ('\u{3041}', '\u{3096}'), // Hiragana
+    ('\u{309d}', '\u{309f}'), // Hiragana
+    ('\u{30a1}', '\u{30fa}'), // Katakana
+    ('\u{30fc}', '\u{30ff}'), // Katakana
+    ('\u{3105}', '\u{312d}'), // Bopomofo
+    ('\u{3131}', '\u{318e}'), // Hangul letters
+    ('\u{3400}', '\u{4db5}'), // Han
+    ('\u{4e00}', '\u{9fcc}'), // Han
+    ('\u{a000}', '\u{a48c}'), // Yi
+    ('\u{ac00}', '\u{d7a3}'), // Hangul
+    ('\u{ff21}', '\u{ff3a}'), // wide Latin
+    ('\u{ff41}', '\u{ff5a}'), // wide Latin
+    ('\u{ff66}', '\u{ffbe}'), // narrow Katakana
+];
+
+/// Letters without case that may begin an identifier, not only stand inside it; one
+/// that is missing here only gets a `_` before it.
 const START: &[(char, char)] = &[
     ('\u{aa}', '\u{aa}'),
     ('\u{ba}', '\u{ba}'),
@@ -314,15 +369,12 @@ fn starts(c: char) -> bool {
     continues(c) && (cased || within(c, START))
 }
 
-/// Whether an identifier may go on with it. Only the basic plane: TypeScript
-/// refuses letters beyond it when it compiles for old targets.
+/// Whether an identifier may go on with it.
 fn continues(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric() || c == '_' || c == '$';
     }
-    // Circled letters and a Cyrillic sign are alphabetic, but not in identifiers.
-    let circled = ('\u{24b6}'..='\u{24e9}').contains(&c) || c == '\u{2e2f}';
-    (c as u32) < 0x1_0000 && (c.is_alphabetic() && !circled || within(c, INSIDE))
+    c.is_alphabetic() && within(c, LETTERS) || within(c, INSIDE)
 }
 
 #[cfg(test)]

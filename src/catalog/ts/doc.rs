@@ -18,8 +18,8 @@ pub fn line(schema: &Value) -> String {
 /// up when `behind`), and whose limits may stand in the only branch that is not null.
 pub fn property(schema: &Value, refs: &Refs<'_>, behind: bool) -> String {
     let Some(map) = schema.as_object() else { return String::new() };
-    let target =
-        map.get("$ref").and_then(Value::as_str).and_then(|r| refs.find(r)).and_then(Value::as_object);
+    let reference = map.get("$ref").filter(|_| behind).and_then(Value::as_str);
+    let target = reference.and_then(|r| refs.find(r)).and_then(Value::as_object);
     let behind = target.map_or("", description);
     let own = description(map);
     let mut limits = limits_of(map);
@@ -101,7 +101,7 @@ fn limits_of(map: &Map<String, Value>) -> Vec<String> {
         // least length of everything.
         let idle = n.as_f64().is_some_and(|f| f.abs() >= 9_007_199_254_740_991.0)
             || key.starts_with("min") && key != "minimum" && n.as_u64() == Some(0);
-        if !idle && !(tuple && key.ends_with("Items")) {
+        if !(idle || tuple && key.ends_with("Items")) {
             out.push(format!("{word} {}", text::number(n)));
         }
     }
