@@ -62,9 +62,13 @@ pub const RESERVED: &[&str] = &[
     "yield",
 ];
 
-/// What the generated client exports of its own, and `then`, which would turn
-/// the module into a promise for `await import(…)`; sorted.
-pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "emit", "log", "paths", "then", "tools"];
+/// What the generated client exports of its own; sorted.
+pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "emit", "log", "paths", "tools"];
+
+/// Properties that JavaScript itself asks objects for, and calls: `await x` calls
+/// `x.then`, `JSON.stringify(x)` calls `x.toJSON`. No namespace or tool is reached by
+/// these; they get a `_` after them.
+pub const ASKED_FOR: &[&str] = &["then", "toJSON"];
 
 /// The name as a JavaScript binding: letters, digits, `_` and `$` stay, all else
 /// becomes `_`; a leading digit gets `_` before it, and a reserved word or a name
@@ -78,7 +82,8 @@ pub fn ident(name: &str) -> String {
 }
 
 /// The name as a JavaScript property that needs no quotes: like [`ident`], but
-/// reserved words stay as they are (`demo.delete(…)` is JavaScript).
+/// reserved words stay as they are (`demo.delete(…)` is JavaScript), and only
+/// [`ASKED_FOR`] get a `_` after them.
 pub fn member(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 1);
     for c in name.chars() {
@@ -88,7 +93,7 @@ pub fn member(name: &str) -> String {
         }
         out.push(kept);
     }
-    if out.is_empty() {
+    if out.is_empty() || ASKED_FOR.contains(&out.as_str()) {
         out.push('_');
     }
     out
@@ -401,6 +406,7 @@ mod tests {
             ("-", "_"),
             ("class", "class_"),
             ("log", "log_"),
+            ("then", "then_"),
             ("größe", "größe"),
             ("検索", "検索"),
             ("x😀y", "x_y"),
@@ -412,7 +418,7 @@ mod tests {
         ] {
             assert_eq!(ident(name), expected, "{name:?}");
         }
-        assert_eq!(member("delete"), "delete");
+        assert_eq!((member("delete"), member("toJSON")), ("delete".into(), "toJSON_".into()));
         assert_eq!(ident("delete"), "delete_");
         assert!(is_member("größe") && !is_member("a-b") && !is_member("1x") && !is_member(""));
     }
