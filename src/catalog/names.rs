@@ -175,7 +175,7 @@ pub fn split_target(target: &str, servers: &[&str]) -> Result<(String, String)> 
         Some(at) => Err(no_server(&target[..at], servers)),
         None => {
             let error = Error::new(Kind::Usage, format!("\"{target}\" has no namespace"));
-            Err(match did_you_mean(target, servers.iter().copied()) {
+            Err(match suggestion(target, servers.iter().copied()) {
                 Some(near) => error.hint(format!("write <namespace>.<tool>; {near}")),
                 None => error.hint("write <namespace>.<tool>; `mcpx search <words>` finds one"),
             })
@@ -201,7 +201,7 @@ pub fn find_server<'a>(wanted: &str, servers: &[&'a str]) -> Result<&'a str> {
 
 fn no_server(wanted: &str, servers: &[&str]) -> Error {
     let error = Error::new(Kind::NotFound, format!("there is no namespace \"{wanted}\""));
-    match did_you_mean(wanted, servers.iter().copied()) {
+    match suggestion(wanted, servers.iter().copied()) {
         Some(near) => error.hint(format!("{near} `mcpx ls` shows them all")),
         None => error.hint("`mcpx ls` shows the namespaces"),
     }
@@ -224,15 +224,33 @@ pub fn find_tool<'a>(tools: &'a [Tool], wanted: &str, server: &str) -> Result<&'
         return Ok(&tools[i]);
     }
     let all = format!("`mcpx tools {server}` lists them");
-    let near = nearest(wanted, names());
-    let hint = match near.as_slice() {
-        [] => all,
-        _ => format!("{} {all}", did_you_mean(wanted, near).unwrap_or_default()),
+    let hint = match suggestion(wanted, names()) {
+        Some(near) => format!("{near} {all}"),
+        None => all,
     };
     Err(Error::new(Kind::NotFound, format!("namespace \"{server}\" has no tool \"{wanted}\""))
         .hint(hint)
         .server(server)
         .tool(wanted))
+}
+
+/// The longest name, in bytes, for which near ones are looked for: comparing takes
+/// time with the product of the lengths, and what is typed is not longer.
+const TYPED: usize = 100;
+
+/// The known name that is nearest to a mistyped one, when one is near.
+pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if typed.len() > TYPED {
+        return None;
+    }
+    nearest(typed, known.into_iter().filter(|k| k.len() <= TYPED)).first().copied()
+}
+
+fn suggestion<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    if typed.len() > TYPED {
+        return None;
+    }
+    did_you_mean(typed, known.into_iter().filter(|k| k.len() <= TYPED))
 }
 
 /// The index of the only name that is `wanted` when case and punctuation are left out.
