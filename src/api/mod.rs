@@ -1,5 +1,21 @@
 //! What the daemon can be asked, as a table, and how to ask it: operations,
-//! wire records, the blocking client.
+//! wire records, HTTP, the blocking client. Knows nothing of how the daemon answers.
 
 pub mod client;
+pub mod docs;
+pub mod find;
+pub mod frame;
+pub mod http;
+pub mod info;
+pub mod lock;
+pub mod ops;
+pub mod records;
+mod resolve;
+#[cfg(test)]
+pub mod scratch;
+pub mod uri;
 pub mod wire;
+
+pub use client::{Client, Interrupter, Reply};
+pub use find::{Boot, daemons};
+pub use resolve::{Resolved, resolve};

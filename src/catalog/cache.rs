@@ -22,6 +22,9 @@ const VERSION: u32 = 1;
 /// may define the same name in two ways and must not empty each other's cache.
 const KEPT: usize = 6;
 
+/// A write takes milliseconds: a temporary file of this age has nobody who finishes it.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
 /// How much is read for a head at once; heads are some 300 bytes.
 const HEAD: usize = 4096;
 
@@ -215,7 +218,7 @@ impl Cache {
                 others.push((modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path()));
             } else if name.starts_with('.') && name.ends_with(".tmp") {
                 let age = modified().and_then(|m| m.elapsed().ok()).unwrap_or_default();
-                if age > Duration::from_secs(3600) {
+                if age > ABANDONED {
                     let _ = fs::remove_file(entry.path());
                 }
             }

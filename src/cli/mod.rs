@@ -1,6 +1,69 @@
-//! What a person types and reads. Everything above the library: parses argv, prints, decides the exit code.
+//! What a person types and reads: parses the command line against the tables
+//! of commands and settings, does what it says through the layers below,
+//! prints the answer, and decides the exit code.
+
+pub mod argforms;
+pub mod args;
+pub mod base64;
+pub mod command;
+pub mod commands;
+pub mod cx;
+pub mod docs;
+pub mod help;
+pub mod interrupt;
+pub mod out;
+pub mod progress;
+pub mod result;
+pub mod running;
+pub mod schemas;
+pub mod table;
+
+use crate::error::{Error, Kind};
+use crate::util::Env;
+use cx::Cx;
+use std::ffi::OsString;
 
 /// Runs one command line (the program's name first) and returns its exit code.
-pub fn run(_argv: Vec<std::ffi::OsString>) -> u8 {
-    2
+pub fn run(argv: Vec<OsString>) -> u8 {
+    let mut out = out::Out::stdout();
+    let env = Env::current();
+    let json_typed = args::wants_json(&argv);
+    let outcome = match args::parse(argv) {
+        Ok(args::Parsed::Overview) => out.line(help::overview().trim_end()).map(|()| 0),
+        Ok(args::Parsed::Help(command)) => out.line(help::command(command).trim_end()).map(|()| 0),
+        Ok(args::Parsed::Version) => commands::version::print(&mut out, json_typed).map(|()| 0),
+        Ok(args::Parsed::Run(invocation)) => {
+            let run = invocation.command.run;
+            let mut cx = Cx::new(invocation, env, out);
+            let outcome = run(&mut cx);
+            let json = cx.json();
+            return finish(outcome, &mut cx.out, json);
+        }
+        Err(e) => Err(e),
+    };
+    finish(outcome, &mut out, json_typed)
+}
+
+/// Flushes, reports an error where it belongs, and gives the exit code.
+fn finish(outcome: Result<u8, Error>, out: &mut out::Out, json: bool) -> u8 {
+    let outcome = outcome.and_then(|code| out.flush().map(|()| code));
+    match outcome {
+        Ok(code) => code,
+        // Whoever read our output has had enough; that is not a failure.
+        Err(_) if out.is_closed() => 0,
+        Err(e) => {
+            let code = e.exit_code();
+            if json {
+                let body = serde_json::json!({"ok": false, "error": e.to_json()});
+                let _ = out.line(&body.to_string()).and_then(|()| out.flush());
+            }
+            out::complain(&e);
+            code
+        }
+    }
+}
+
+/// A bug rather than a mistake of the user's.
+pub(crate) fn internal(what: impl Into<String>) -> Error {
+    Error::new(Kind::Internal, what).hint("this is a bug in mcpx; please report it with the command line")
 }

@@ -1,1 +1,22 @@
-//! (being built)
+//! Processes, process groups, signals, threads and the few system calls that
+//! std lacks. The only module with `unsafe`; knows nothing of MCP, of scripts
+//! or of the daemon.
+
+mod child;
+mod find;
+mod hangup;
+pub mod signals;
+mod spawn;
+mod sys;
+mod terminal;
+pub mod thread;
+
+pub use child::{Child, Exit};
+pub use find::find_program;
+pub use hangup::Hangups;
+pub use spawn::{Io, Spawn, spawn};
+pub use sys::{
+    alive, kill, kill_group, peer_closed, peer_uid, poll_readable, poll_writable, raise_nofile,
+    set_nonblocking, start_ticks, uid,
+};
+pub use terminal::terminal_width;

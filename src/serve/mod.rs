@@ -1,1 +1,5 @@
-//! (being built)
+//! mcpx as an MCP server. For now: the demonstration server that it carries.
+//! Knows nothing of the command line.
+
+pub mod demo;
+mod demo_tools;

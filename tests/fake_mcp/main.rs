@@ -1,3 +1,586 @@
-//! A server that misbehaves on request.
+//! An MCP server over stdio that misbehaves as its arguments say. The tests'
+//! own: it shares no code with mcpx, so that no fault of mcpx hides here.
+//!
+//! Before the conversation:
+//!   --record FILE         append to FILE one JSON line for each start, message and end
+//!   --stderr TEXT         write TEXT and a newline to stderr
+//!   --flood-stderr BYTES  write that many bytes to stderr, as fast as it takes them
+//!   --exit-at-once CODE   exit
+//!   --ignore-term         ignore SIGTERM
+//!   --ignore-eof          stay when stdin ends
+//!   --linger MS           stay that long when stdin ends
+//!   --fork-grandchild     start a process that outlives this one and keeps its streams
+//!   --setsid-grandchild   the same, in a session of its own
+//! In the conversation:
+//!   --slow-start MS       answer `initialize` after that time
+//!   --never-initialize    never answer it
+//!   --protocol REVISION   answer it with that revision
+//!   --garbage-first       print lines that are not JSON before the first answer
+//!   --garbage-between     print one before each answer
+//!   --crlf                end lines with CR LF
+//!   --dribble             write each message in small pieces
+//!   --duplicate-answers   send each answer to a call twice
+//!   --wrong-id            send each answer to a call first under an id that nobody asked with
+//!   --late-answer         answer a cancelled call all the same
+//!   --ask METHOD          send a request of its own when initialized
+//! What it offers:
+//!   --name NAME           the name it gives itself
+//!   --tools N             N more tools, `tool_0` and so on
+//!   --page N              list N tools a page
+//!   --loop-cursor         page without end
+//!   --no-list             answer `tools/list` with an error
+//!   --hostile-schema FILE more tools from a JSON array
+//!   --list-changed        declare it; the tool `grow` adds a tool and says so
+//! In a call:
+//!   --crash-on-call       exit 3 in the middle of an answer
+//!   --hang-on-call        never answer
+//!   --huge BYTES          answer with a text of that length
+//!   --items N             answer with N content items
+//!
+//! Tools that are always there: echo {text}, args {…}, pid, cwd, env {name},
+//! count {by?}, sleep {ms}, big {bytes}, items {n}, hang, crash {code?}, deep
+//! {levels}, fail {message?}, stderr {text}, ask {method, params?}, asked, progress {steps}.
 
-fn main() {}
+// The bans keep the library testable; this is a program of the tests.
+#![allow(clippy::disallowed_methods)]
+
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio, exit};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// No stray process of a broken test outlives this.
+const LONGEST_LIFE: Duration = Duration::from_secs(120);
+
+#[derive(Default)]
+struct Options {
+    record: Option<String>,
+    stderr: Option<String>,
+    flood_stderr: Option<usize>,
+    exit_at_once: Option<i32>,
+    ignore_term: bool,
+    ignore_eof: bool,
+    linger: Option<u64>,
+    fork_grandchild: bool,
+    setsid_grandchild: bool,
+    slow_start: Option<u64>,
+    never_initialize: bool,
+    protocol: Option<String>,
+    garbage_first: bool,
+    garbage_between: bool,
+    crlf: bool,
+    dribble: bool,
+    duplicate_answers: bool,
+    wrong_id: bool,
+    late_answer: bool,
+    ask: Option<String>,
+    name: Option<String>,
+    tools: usize,
+    page: Option<usize>,
+    loop_cursor: bool,
+    no_list: bool,
+    hostile_schema: Option<String>,
+    list_changed: bool,
+    crash_on_call: bool,
+    hang_on_call: bool,
+    huge: Option<usize>,
+    items: Option<usize>,
+}
+
+impl Options {
+    fn parse() -> Options {
+        let mut o = Options::default();
+        let mut args = std::env::args().skip(1);
+        while let Some(flag) = args.next() {
+            let mut value = || args.next().unwrap_or_else(|| usage(&format!("{flag} needs a value")));
+            match flag.as_str() {
+                "--record" => o.record = Some(value()),
+                "--stderr" => o.stderr = Some(value()),
+                "--flood-stderr" => o.flood_stderr = Some(number(&flag, &value())),
+                "--exit-at-once" => o.exit_at_once = Some(number(&flag, &value())),
+                "--ignore-term" => o.ignore_term = true,
+                "--ignore-eof" => o.ignore_eof = true,
+                "--linger" => o.linger = Some(number(&flag, &value())),
+                "--fork-grandchild" => o.fork_grandchild = true,
+                "--setsid-grandchild" => o.setsid_grandchild = true,
+                "--slow-start" => o.slow_start = Some(number(&flag, &value())),
+                "--never-initialize" => o.never_initialize = true,
+                "--protocol" => o.protocol = Some(value()),
+                "--garbage-first" => o.garbage_first = true,
+                "--garbage-between" => o.garbage_between = true,
+                "--crlf" => o.crlf = true,
+                "--dribble" => o.dribble = true,
+                "--duplicate-answers" => o.duplicate_answers = true,
+                "--wrong-id" => o.wrong_id = true,
+                "--late-answer" => o.late_answer = true,
+                "--ask" => o.ask = Some(value()),
+                "--name" => o.name = Some(value()),
+                "--tools" => o.tools = number(&flag, &value()),
+                "--page" => o.page = Some(number(&flag, &value())),
+                "--loop-cursor" => o.loop_cursor = true,
+                "--no-list" => o.no_list = true,
+                "--hostile-schema" => o.hostile_schema = Some(value()),
+                "--list-changed" => o.list_changed = true,
+                "--crash-on-call" => o.crash_on_call = true,
+                "--hang-on-call" => o.hang_on_call = true,
+                "--huge" => o.huge = Some(number(&flag, &value())),
+                "--items" => o.items = Some(number(&flag, &value())),
+                // Not for people: what a grandchild is started as.
+                "--be-grandchild" => {
+                    ignore(libc::SIGTERM);
+                    std::thread::sleep(LONGEST_LIFE);
+                    exit(0);
+                }
+                _ => usage(&format!("no such option: {flag}")),
+            }
+        }
+        o
+    }
+}
+
+fn usage(what: &str) -> ! {
+    eprintln!("fake-mcp: {what}");
+    exit(2)
+}
+
+fn number<T: std::str::FromStr>(flag: &str, text: &str) -> T {
+    text.parse().unwrap_or_else(|_| usage(&format!("{flag} needs a number, not {text:?}")))
+}
+
+fn ignore(signal: i32) {
+    // SAFETY: SIG_IGN is a valid disposition and no handler runs.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+struct Fake {
+    options: Options,
+    output: Mutex<std::io::Stdout>,
+    record: Option<Mutex<std::fs::File>>,
+    count: Mutex<i64>,
+    grown: Mutex<usize>,
+    cancelled: (Mutex<HashSet<String>>, Condvar),
+    /// How many requests of our own were sent.
+    serial: Mutex<usize>,
+    /// Who waits for the answer to a request of ours, by its id.
+    asked: Mutex<HashMap<String, Sender<Value>>>,
+    /// The answer to the request of `--ask`.
+    answer: Mutex<Option<Value>>,
+}
+
+fn main() {
+    let options = Options::parse();
+    let record = options.record.as_ref().map(|path| {
+        Mutex::new(
+            std::fs::OpenOptions::new().create(true).append(true).open(path).expect("the record opens"),
+        )
+    });
+    let fake = Arc::new(Fake {
+        output: Mutex::new(std::io::stdout()),
+        record,
+        count: Mutex::new(0),
+        grown: Mutex::new(0),
+        cancelled: Default::default(),
+        serial: Mutex::new(0),
+        asked: Mutex::default(),
+        answer: Mutex::new(None),
+        options,
+    });
+    fake.note("start", Value::Null);
+    let o = &fake.options;
+    if let Some(text) = &o.stderr {
+        eprintln!("{text}");
+    }
+    if let Some(code) = o.exit_at_once {
+        exit(code);
+    }
+    if o.ignore_term {
+        ignore(libc::SIGTERM);
+    }
+    if o.fork_grandchild || o.setsid_grandchild {
+        fake.grandchild();
+    }
+    if let Some(bytes) = o.flood_stderr {
+        std::thread::spawn(move || {
+            let line = [b"flood ".repeat(170), b"\n".to_vec()].concat();
+            for _ in 0..bytes / line.len() {
+                let _ = std::io::stderr().write_all(&line);
+            }
+        });
+    }
+    if o.garbage_first {
+        fake.print(b"Starting up...\nlistening {on: stdio}\n\n\xff\xfe\x00 not UTF-8\n[1,2\n");
+    }
+    fake.serve();
+    fake.note("eof", Value::Null);
+    if let Some(ms) = o.linger {
+        std::thread::sleep(Duration::from_millis(ms));
+    }
+    if o.ignore_eof {
+        std::thread::sleep(LONGEST_LIFE);
+    }
+    fake.note("exit", Value::Null);
+}
+
+impl Fake {
+    fn note(&self, event: &str, message: Value) {
+        if let Some(record) = &self.record {
+            let line =
+                format!("{}\n", json!({"pid": std::process::id(), "event": event, "message": message}));
+            // One write on a file opened for appending: lines of several processes do not mix.
+            record.lock().unwrap().write_all(line.as_bytes()).expect("the record is written");
+        }
+    }
+
+    fn grandchild(&self) {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg("--be-grandchild").stdin(Stdio::null());
+        if self.options.setsid_grandchild {
+            // SAFETY: setsid is async-signal-safe and touches nothing of ours.
+            unsafe {
+                command.pre_exec(|| {
+                    libc::setsid();
+                    Ok(())
+                });
+            }
+        }
+        #[allow(clippy::zombie_processes, reason = "it is meant to outlive this process")]
+        let child = command.spawn().expect("the grandchild starts");
+        self.note("grandchild", json!(child.id()));
+    }
+
+    fn print(&self, bytes: &[u8]) {
+        let mut output = self.output.lock().unwrap();
+        // Who stopped reading wants nothing more.
+        let _ = output.write_all(bytes).and_then(|()| output.flush());
+    }
+
+    fn send(&self, message: &Value) {
+        let mut bytes = Vec::new();
+        if self.options.garbage_between {
+            bytes.extend_from_slice(b"debug: about to answer\n");
+        }
+        bytes.extend_from_slice(message.to_string().as_bytes());
+        bytes.extend_from_slice(if self.options.crlf { b"\r\n" } else { b"\n" });
+        if !self.options.dribble {
+            return self.print(&bytes);
+        }
+        let mut output = self.output.lock().unwrap();
+        for piece in bytes.chunks(7) {
+            let _ = output.write_all(piece).and_then(|()| output.flush());
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    fn answer(&self, id: &Value, result: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+
+    fn refuse(&self, id: &Value, code: i64, message: &str) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}));
+    }
+
+    fn serve(self: &Arc<Fake>) {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            let Ok(message) = serde_json::from_str::<Value>(&line) else {
+                self.note("garbage", json!(line));
+                continue;
+            };
+            self.note("message", message.clone());
+            let Some(method) = message["method"].as_str() else {
+                self.take_answer(message);
+                continue;
+            };
+            let Some(id) = message.get("id").cloned() else {
+                self.take_notification(method, &message["params"]);
+                continue;
+            };
+            match method {
+                "initialize" => self.initialize(&id, &message["params"]),
+                "ping" => self.answer(&id, json!({})),
+                "tools/list" => self.list(&id, &message["params"]),
+                "tools/call" => {
+                    let fake = Arc::clone(self);
+                    let params = message["params"].clone();
+                    std::thread::spawn(move || fake.call(&id, &params));
+                }
+                _ => self.refuse(&id, -32601, &format!("no such method: {method}")),
+            }
+        }
+    }
+
+    fn take_answer(&self, message: Value) {
+        let waiting = self.asked.lock().unwrap().remove(&message["id"].to_string());
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(message);
+        }
+    }
+
+    fn take_notification(self: &Arc<Fake>, method: &str, params: &Value) {
+        match method {
+            "notifications/initialized" => {
+                if let Some(method) = self.options.ask.clone() {
+                    let fake = Arc::clone(self);
+                    std::thread::spawn(move || {
+                        let answer = fake.ask(&method, &json!({}));
+                        *fake.answer.lock().unwrap() = Some(answer);
+                    });
+                }
+            }
+            "notifications/cancelled" => {
+                self.cancelled.0.lock().unwrap().insert(params["requestId"].to_string());
+                self.cancelled.1.notify_all();
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends a request of our own and waits for its answer.
+    fn ask(&self, method: &str, params: &Value) -> Value {
+        let (sender, receiver) = channel();
+        let id = {
+            let mut serial = self.serial.lock().unwrap();
+            *serial += 1;
+            let id = format!("fake-{serial}");
+            self.asked.lock().unwrap().insert(json!(id).to_string(), sender);
+            id
+        };
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        receiver.recv_timeout(LONGEST_LIFE).unwrap_or_else(|_| json!({"nobody": "answered"}))
+    }
+
+    fn initialize(&self, id: &Value, params: &Value) {
+        if self.options.never_initialize {
+            return;
+        }
+        if let Some(ms) = self.options.slow_start {
+            std::thread::sleep(Duration::from_millis(ms));
+        }
+        let asked = params["protocolVersion"].as_str().unwrap_or("2025-11-25");
+        let revision = self.options.protocol.as_deref().unwrap_or(asked);
+        self.answer(
+            id,
+            json!({
+                "protocolVersion": revision,
+                "capabilities": {"tools": {"listChanged": self.options.list_changed}},
+                "serverInfo": {"name": self.options.name.as_deref().unwrap_or("fake"), "version": "0"}
+            }),
+        );
+    }
+
+    fn tools(&self) -> Vec<Value> {
+        let any = || json!({"type": "object"});
+        let tool = |name: &str, schema: Value| json!({"name": name, "description": format!("The fake tool {name}."), "inputSchema": schema});
+        let with = |name: &str, kind: &str| json!({"type": "object", "properties": {name: {"type": kind}}, "required": [name]});
+        let mut tools = vec![
+            tool("echo", with("text", "string")),
+            tool("args", any()),
+            tool("pid", any()),
+            tool("cwd", any()),
+            tool("env", with("name", "string")),
+            tool("count", json!({"type": "object", "properties": {"by": {"type": "integer"}}})),
+            tool("sleep", with("ms", "integer")),
+            tool("big", with("bytes", "integer")),
+            tool("items", with("n", "integer")),
+            tool("hang", any()),
+            tool("crash", json!({"type": "object", "properties": {"code": {"type": "integer"}}})),
+            tool("deep", with("levels", "integer")),
+            tool("fail", json!({"type": "object", "properties": {"message": {"type": "string"}}})),
+            tool("stderr", with("text", "string")),
+            tool("ask", with("method", "string")),
+            tool("asked", any()),
+            tool("progress", with("steps", "integer")),
+        ];
+        if self.options.list_changed {
+            tools.push(tool("grow", any()));
+        }
+        let grown = *self.grown.lock().unwrap();
+        tools.extend((0..grown).map(|n| tool(&format!("grown_{n}"), any())));
+        tools.extend((0..self.options.tools).map(|n| {
+            tool(
+                &format!("tool_{n}"),
+                json!({"type": "object", "properties": {
+                    "path": {"type": "string", "description": "Where."},
+                    "limit": {"type": "integer", "minimum": 0},
+                    "mode": {"enum": ["fast", "slow", n.to_string()]}
+                }, "required": ["path"]}),
+            )
+        }));
+        if let Some(file) = &self.options.hostile_schema {
+            let text = std::fs::read_to_string(file).expect("the file of tools is readable");
+            let more: Vec<Value> = serde_json::from_str(&text).expect("the file of tools is a JSON array");
+            tools.extend(more);
+        }
+        tools
+    }
+
+    fn list(&self, id: &Value, params: &Value) {
+        if self.options.no_list {
+            return self.refuse(id, -32603, "the list is broken today");
+        }
+        let tools = self.tools();
+        let Some(page) = self.options.page.filter(|p| *p > 0) else {
+            return self.answer(id, json!({"tools": tools}));
+        };
+        let from: usize = params["cursor"].as_str().and_then(|c| c.parse().ok()).unwrap_or(0);
+        let shown: Vec<&Value> = tools.iter().skip(from).take(page).collect();
+        let mut result = json!({"tools": shown});
+        if from + page < tools.len() {
+            result["nextCursor"] = json!((from + page).to_string());
+        } else if self.options.loop_cursor {
+            result["nextCursor"] = json!("0");
+        }
+        self.answer(id, result);
+    }
+
+    fn call(&self, id: &Value, params: &Value) {
+        let o = &self.options;
+        let name = params["name"].as_str().unwrap_or_default();
+        let arguments = &params["arguments"];
+        if o.crash_on_call {
+            self.crash(id, 3);
+        }
+        if o.hang_on_call {
+            return self.wait_for_cancellation(id);
+        }
+        if let Some(bytes) = o.huge {
+            return self.finish(id, text("x".repeat(bytes)));
+        }
+        let whole = |name: &str| arguments[name].as_u64().unwrap_or_default();
+        if let Some(n) = o.items {
+            return self.finish(id, items(n));
+        }
+        let result = match name {
+            "echo" => text(arguments["text"].as_str().unwrap_or_default().to_owned()),
+            "args" => text(arguments.to_string()),
+            "pid" => text(std::process::id().to_string()),
+            "cwd" => {
+                text(std::env::current_dir().map_or_else(|e| e.to_string(), |d| d.display().to_string()))
+            }
+            "env" => {
+                let name = arguments["name"].as_str().unwrap_or_default();
+                text(std::env::var(name).unwrap_or_else(|_| "(not set)".to_owned()))
+            }
+            "count" => {
+                let mut count = self.count.lock().unwrap();
+                *count += arguments["by"].as_i64().unwrap_or(1);
+                text(count.to_string())
+            }
+            "sleep" => {
+                if self.cancelled_within(id, Duration::from_millis(whole("ms"))) {
+                    return self.answer_late(id);
+                }
+                text(format!("slept {} ms", whole("ms")))
+            }
+            "big" => text("x".repeat(whole("bytes") as usize)),
+            "items" => items(whole("n") as usize),
+            "hang" => return self.wait_for_cancellation(id),
+            "crash" => self.crash(id, arguments["code"].as_i64().unwrap_or(3) as i32),
+            "deep" => {
+                let levels = whole("levels") as usize;
+                let nested = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+                // Built as text: a nested value of this depth would exhaust the stack.
+                return self.print(
+                    format!(
+                        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[],\"structuredContent\":{nested}}}}}\n"
+                    )
+                    .as_bytes(),
+                );
+            }
+            "fail" => {
+                let mut result = text(arguments["message"].as_str().unwrap_or("failed").to_owned());
+                result["isError"] = json!(true);
+                result
+            }
+            "stderr" => {
+                eprintln!("{}", arguments["text"].as_str().unwrap_or_default());
+                text(String::new())
+            }
+            "ask" => {
+                let method = arguments["method"].as_str().unwrap_or("ping");
+                text(self.ask(method, &arguments["params"]).to_string())
+            }
+            "asked" => match &*self.answer.lock().unwrap() {
+                Some(answer) => text(answer.to_string()),
+                None => text("no answer yet".to_owned()),
+            },
+            "progress" => {
+                let token = &params["_meta"]["progressToken"];
+                for step in 1..=whole("steps") {
+                    if !token.is_null() {
+                        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {
+                            "progressToken": token, "progress": step, "total": whole("steps"), "message": format!("at {step}")}}));
+                    }
+                }
+                text(format!("token {token}"))
+            }
+            "grow" if o.list_changed => {
+                *self.grown.lock().unwrap() += 1;
+                self.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                text("grown".to_owned())
+            }
+            _ if self.tools().iter().any(|t| t["name"] == name) => {
+                text(json!({"tool": name, "arguments": arguments}).to_string())
+            }
+            _ => return self.refuse(id, -32602, &format!("no such tool: {name}")),
+        };
+        self.finish(id, result);
+    }
+
+    /// Sends the answer to a call, with the misbehaviour that was asked for.
+    fn finish(&self, id: &Value, result: Value) {
+        if self.options.wrong_id {
+            self.answer(
+                &json!(987_654),
+                json!({"content": [{"type": "text", "text": "an answer for nobody"}]}),
+            );
+            self.answer(&Value::Null, json!({}));
+        }
+        if self.options.duplicate_answers {
+            self.answer(id, result.clone());
+        }
+        self.answer(id, result);
+    }
+
+    /// Leaves in the middle of an answer.
+    fn crash(&self, id: &Value, code: i32) -> ! {
+        let half = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[{{\"type\":\"te");
+        self.print(half.as_bytes());
+        eprintln!("fake-mcp: crashing with code {code}");
+        exit(code)
+    }
+
+    /// Waits until the request is cancelled; false when `limit` passed first.
+    fn cancelled_within(&self, id: &Value, limit: Duration) -> bool {
+        let (set, changed) = &self.cancelled;
+        let key = id.to_string();
+        let (mut set, _) =
+            changed.wait_timeout_while(set.lock().unwrap(), limit, |set| !set.contains(&key)).unwrap();
+        set.remove(&key)
+    }
+
+    fn wait_for_cancellation(&self, id: &Value) {
+        if self.cancelled_within(id, LONGEST_LIFE) {
+            self.answer_late(id);
+        }
+    }
+
+    fn answer_late(&self, id: &Value) {
+        if self.options.late_answer {
+            self.answer(id, text("too late".to_owned()));
+        }
+    }
+}
+
+fn text(text: String) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+fn items(n: usize) -> Value {
+    let items: Vec<Value> = (0..n).map(|i| json!({"type": "text", "text": format!("item {i}")})).collect();
+    json!({"content": items})
+}

@@ -1,1 +1,7 @@
-//! Integration tests.
+//! Integration tests: mcpx as a user has it, against real and misbehaving servers.
+//! One file a feature; `harness` makes the world that a test runs in.
+
+// The bans keep the library testable; a test is the place where processes start.
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+mod layers;

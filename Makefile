@@ -1,0 +1,54 @@
+# The targets that the README names. Each can be run alone on a fresh clone.
+
+CARGO ?= cargo
+
+.PHONY: demo build release install test test-tools check lint docs bench bench-tools clean
+
+## Builds mcpx and shows it at work on the MCP server that it carries.
+demo: release
+	@sh tests/demo target/release/mcpx
+
+release:
+	$(CARGO) build --release --bin mcpx
+
+## One static binary for any Linux of this machine's architecture: dist/mcpx.
+build:
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --bin mcpx --target $$(rustc -vV | sed -n 's/^host: //p')
+	mkdir -p dist
+	cp target/$$(rustc -vV | sed -n 's/^host: //p')/release/mcpx dist/mcpx
+	@ls -l dist/mcpx
+
+install:
+	$(CARGO) install --path . --bin mcpx --locked
+
+## The runtimes and servers that tests run against, into ignored folders below tests/tools.
+test-tools:
+	@tests/tools/install
+
+## Every test; cargo prints the counts.
+test: test-tools
+	$(CARGO) test
+
+## What a change must pass.
+check: lint test
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
+
+## Rewrites the pages that the tables render; a test compares them.
+docs:
+	$(CARGO) run --quiet --bin mcpx -- docs --write
+
+## The programs that `make bench` compares with.
+bench-tools: test-tools
+	@tests/tools/install bench
+
+## Figures beside those of comparable programs; writes nothing.
+bench: test-tools
+	$(CARGO) bench --bench bench
+
+clean:
+	$(CARGO) clean
+	rm -rf dist

@@ -1,0 +1,309 @@
+//! Renders the operations table: `docs/api.md` for people, an OpenAPI document
+//! for programs. Knows nothing of the daemon.
+
+use super::ops::{Field, OPERATIONS, Operation, Param, Place, Record, Returns, Shape};
+use super::records;
+use crate::error::KINDS;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// `docs/api.md`.
+pub fn markdown() -> String {
+    let mut out = String::from(
+        "# The daemon's interface\n\n\
+         Made from `src/api/ops.rs` by `make docs`; edit that file, not this one.\n\n\
+         JSON over HTTP/1.1, on a unix socket (this user only, no token) and, where `transport.tcp` is on, on \
+         loopback with `Authorization: Bearer <token>`. Both are named in `daemon-<key>.json` in the state \
+         directory. Unknown fields are ignored; a missing optional field is absent, not null. Times are \
+         milliseconds since 1970.\n\n\
+         An error is `{\"error\":{\"kind\",\"message\",\"hint\"?,\"server\"?,\"tool\"?,\"raw\"?}}` with the status of its \
+         kind. When the daemon is full it answers 503 with `Retry-After`.\n\n\
+         | operation | request | what for |\n| --- | --- | --- |\n",
+    );
+    for op in OPERATIONS {
+        let _ = writeln!(
+            out,
+            "| [{0}](#{1}) | `{2} {3}` | {4} |",
+            op.name,
+            op.name.to_lowercase(),
+            op.method.word(),
+            op.path,
+            op.help
+        );
+    }
+    for op in OPERATIONS {
+        operation(&mut out, op);
+    }
+    out.push_str(
+        "\n## The channel\n\n\
+         `GET /v1/channel?run=ID` with `Connection: Upgrade` and `Upgrade: mcpx-channel` is answered with `101`; from \
+         then on both sides send frames: a length (four bytes, big-endian) and as many bytes of UTF-8 JSON. Many \
+         requests may be in flight, and answers come in any order. The end of the stream ends the channel and \
+         cancels its calls.\n\n\
+         | frame | meaning |\n| --- | --- |\n\
+         | `{\"id\":N,\"op\":\"call\",\"params\":{…}}` | to the daemon: carry out an operation |\n\
+         | `{\"id\":N,\"op\":\"call\",\"params\":{…},\"progress\":true}` | the same, and send progress frames |\n\
+         | `{\"cancel\":N}` | to the daemon: nobody waits for N any longer |\n\
+         | `{\"id\":N,\"result\":{…}}` | to the program: what the operation returns; for `call` the tool's result itself |\n\
+         | `{\"id\":N,\"error\":{…}}` | to the program: it failed |\n\
+         | `{\"id\":N,\"progress\":{…}}` | to the program: the server reports progress |\n\n\
+         Operations on a channel: ",
+    );
+    let names: Vec<String> =
+        OPERATIONS.iter().filter(|o| o.on_channel).map(|o| format!("`{}`", o.name)).collect();
+    let _ = writeln!(out, "{}.", names.join(", "));
+    out.push_str("\n## Kinds of error\n\n| kind | status | meaning |\n| --- | --- | --- |\n");
+    for row in KINDS {
+        let _ = writeln!(out, "| `{}` | {} | {} |", row.word, row.status, row.meaning);
+    }
+    out.push_str("\n## Records\n");
+    for record in all_records() {
+        let _ = write!(out, "\n### Record: `{}`\n\n", record.name);
+        fields(&mut out, record.fields);
+    }
+    out
+}
+
+fn operation(out: &mut String, op: &Operation) {
+    let _ = write!(out, "\n## {}\n\n`{} {}`: {}.", op.name, op.method.word(), op.path, op.help);
+    if !op.words.is_empty() {
+        let _ = write!(out, " Command: `mcpx {}`.", op.words.join(" "));
+    }
+    out.push('\n');
+    if !op.doc.is_empty() {
+        let _ = write!(out, "\n{}\n", op.doc);
+    }
+    if !op.params.is_empty() {
+        out.push_str("\n| parameter | in | type | meaning |\n| --- | --- | --- | --- |\n");
+        for Param { place, field } in op.params {
+            let place = match place {
+                Place::Body => "body",
+                Place::Path => "path",
+                Place::Query => "query",
+            };
+            let _ = writeln!(
+                out,
+                "| `{}`{} | {place} | {} | {} |",
+                field.name,
+                if field.required { "" } else { "?" },
+                shape_text(&field.shape),
+                field.help
+            );
+        }
+    }
+    let returns = match &op.returns {
+        Returns::Record(record) => reference(record),
+        Returns::Frames => "`101`, then frames; see [the channel](#the-channel)".into(),
+        Returns::Document(what) => (*what).into(),
+    };
+    let _ = writeln!(out, "\nReturns {returns}.");
+}
+
+fn fields(out: &mut String, fields: &[Field]) {
+    out.push_str("| field | type | meaning |\n| --- | --- | --- |\n");
+    for field in fields {
+        let _ = writeln!(
+            out,
+            "| `{}`{} | {} | {} |",
+            field.name,
+            if field.required { "" } else { "?" },
+            shape_text(&field.shape),
+            field.help
+        );
+    }
+}
+
+fn reference(record: &Record) -> String {
+    format!("[{}](#record-{})", record.name, record.name.to_lowercase())
+}
+
+fn shape_text(shape: &Shape) -> String {
+    match shape {
+        Shape::Any => "any JSON".into(),
+        Shape::Boolean => "boolean".into(),
+        Shape::Integer => "integer".into(),
+        Shape::List(inner) => format!("list of {}", shape_text(inner)),
+        Shape::Object => "object".into(),
+        Shape::Record(record) => reference(record),
+        Shape::Text => "string".into(),
+    }
+}
+
+/// Every record that the table reaches, the error first, each once, in the order of first use.
+pub fn all_records() -> Vec<&'static Record> {
+    fn visit(shape: &'static Shape, found: &mut Vec<&'static Record>) {
+        match shape {
+            Shape::List(inner) => visit(inner, found),
+            Shape::Record(record) => record_of(record, found),
+            Shape::Any | Shape::Boolean | Shape::Integer | Shape::Object | Shape::Text => {}
+        }
+    }
+    fn record_of(record: &'static Record, found: &mut Vec<&'static Record>) {
+        if !found.iter().any(|r| std::ptr::eq(*r, record)) {
+            found.push(record);
+            record.fields.iter().for_each(|f| visit(&f.shape, found));
+        }
+    }
+    let mut found = Vec::new();
+    record_of(&records::ERROR, &mut found);
+    for op in OPERATIONS {
+        op.params.iter().for_each(|p| visit(&p.field.shape, &mut found));
+        if let Returns::Record(record) = &op.returns {
+            record_of(record, &mut found);
+        }
+    }
+    found
+}
+
+/// The OpenAPI 3.1 document.
+pub fn openapi(version: &str) -> Value {
+    let mut paths = Map::new();
+    for op in OPERATIONS {
+        let entry = paths.entry(op.path).or_insert_with(|| json!({}));
+        entry[op.method.word().to_lowercase()] = describe(op);
+    }
+    let schemas: Map<String, Value> =
+        all_records().into_iter().map(|r| (r.name.to_owned(), object(r.fields))).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "mcpx daemon", "version": version},
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    })
+}
+
+fn describe(op: &Operation) -> Value {
+    let mut out = Map::new();
+    out.insert("operationId".into(), op.name.into());
+    out.insert("summary".into(), op.help.into());
+    if !op.doc.is_empty() {
+        out.insert("description".into(), op.doc.into());
+    }
+    let parameters: Vec<Value> = op
+        .params
+        .iter()
+        .filter(|p| p.place != Place::Body)
+        .map(|p| {
+            json!({
+                "name": p.field.name,
+                "in": if p.place == Place::Path { "path" } else { "query" },
+                "required": p.field.required,
+                "description": p.field.help,
+                "schema": schema(&p.field.shape),
+            })
+        })
+        .collect();
+    if !parameters.is_empty() {
+        out.insert("parameters".into(), parameters.into());
+    }
+    let body: Vec<&Field> = op.params.iter().filter(|p| p.place == Place::Body).map(|p| &p.field).collect();
+    if !body.is_empty() {
+        out.insert(
+            "requestBody".into(),
+            json!({
+                "required": body.iter().any(|f| f.required),
+                "content": {"application/json": {"schema": object(body)}},
+            }),
+        );
+    }
+    let (status, success) = match &op.returns {
+        Returns::Record(record) => ("200", content(&json!({"$ref": pointer(record)}), op.help)),
+        Returns::Frames => ("101", json!({"description": "frames follow"})),
+        Returns::Document(what) => ("200", content(&json!({"type": "object"}), what)),
+    };
+    let mut responses = Map::new();
+    responses.insert(status.into(), success);
+    let failure = json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {"$ref": pointer(&records::ERROR)}},
+    });
+    responses.insert("default".into(), content(&failure, "it failed"));
+    out.insert("responses".into(), responses.into());
+    Value::Object(out)
+}
+
+fn content(schema: &Value, description: &str) -> Value {
+    json!({"description": description, "content": {"application/json": {"schema": schema}}})
+}
+
+fn pointer(record: &Record) -> String {
+    format!("#/components/schemas/{}", record.name)
+}
+
+fn object<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for field in fields {
+        let mut described = schema(&field.shape);
+        described["description"] = field.help.into();
+        properties.insert(field.name.into(), described);
+        if field.required {
+            required.push(Value::from(field.name));
+        }
+    }
+    let mut out = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        out["required"] = required.into();
+    }
+    out
+}
+
+fn schema(shape: &Shape) -> Value {
+    match shape {
+        Shape::Any => json!({}),
+        Shape::Boolean => json!({"type": "boolean"}),
+        Shape::Integer => json!({"type": "integer", "minimum": 0}),
+        Shape::List(inner) => json!({"type": "array", "items": schema(inner)}),
+        Shape::Object => json!({"type": "object"}),
+        Shape::Record(record) => json!({"$ref": pointer(record)}),
+        Shape::Text => json!({"type": "string"}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_page_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md");
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(committed == markdown(), "docs/api.md is not what the table gives: run `make docs`");
+    }
+
+    #[test]
+    fn every_reference_in_the_openapi_document_resolves() {
+        let document = openapi("1");
+        let mut stack = vec![&document];
+        let mut seen = 0;
+        while let Some(value) = stack.pop() {
+            if let Some(target) = value.get("$ref").and_then(Value::as_str) {
+                assert!(document.pointer(target.trim_start_matches('#')).is_some(), "{target}");
+                seen += 1;
+            }
+            match value {
+                Value::Object(map) => stack.extend(map.values()),
+                Value::Array(items) => stack.extend(items),
+                _ => {}
+            }
+        }
+        assert!(seen > OPERATIONS.len());
+        let ids: usize =
+            document["paths"].as_object().unwrap().values().map(|p| p.as_object().unwrap().len()).sum();
+        assert_eq!(ids, OPERATIONS.len());
+    }
+
+    #[test]
+    fn record_names_are_unique() {
+        let mut names: Vec<&str> = all_records().iter().map(|r| r.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

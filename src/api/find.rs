@@ -1,0 +1,318 @@
+//! Finds the daemon of a configuration, or starts one: under a lock, and
+//! waiting for its word that it is ready. Knows nothing of what a daemon does.
+
+use super::client::{Client, dial};
+use super::info;
+use super::lock::FileLock;
+use super::wire::DaemonInfo;
+use crate::config::Config;
+use crate::error::{Error, Kind, Result};
+use crate::paths::{self, Dirs};
+use crate::proc;
+use crate::settings::{self, Settings};
+use crate::util::{Env, digest};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How much of a failed daemon's log is shown.
+const LOG_LINES: usize = 10;
+/// How much of it is read for that.
+const LOG_TAIL: u64 = 8 * 1024;
+/// A daemon's word that it is ready is short; more is not one.
+const MAX_READY: usize = 64 * 1024;
+/// What belongs to one run and is not for a daemon that outlives it.
+const OF_ONE_RUN: &[&str] = &["MCPX_SOCKET", "MCPX_CHANNEL", "MCPX_RUN", "MCPX_TRANSPORT_BEARER_TOKEN"];
+
+/// What is needed to find a daemon, or to start one.
+pub struct Boot<'a> {
+    /// The configuration as this command read it.
+    pub config: &'a Config,
+    /// The settings of this command.
+    pub settings: &'a Settings,
+    /// Where state is kept.
+    pub dirs: &'a Dirs,
+    /// The environment that a daemon started here gets.
+    pub env: &'a Env,
+    /// The mcpx binary.
+    pub exe: PathBuf,
+    /// The directory that the configuration was searched from, absolute.
+    pub dir: &'a Path,
+}
+
+/// Every daemon that left an info file: what it says, whether the daemon is
+/// alive, and how that is known.
+pub fn daemons(dirs: &Dirs) -> Vec<(DaemonInfo, bool, String)> {
+    info::list(dirs)
+        .into_iter()
+        .map(|(_, found)| {
+            let (live, why) = info::liveness(dirs, &found);
+            (found, live, why)
+        })
+        .collect()
+}
+
+impl Client {
+    /// The daemon that serves the configuration, if it runs. One that serves the
+    /// same files in an older state is asked to read them again.
+    pub fn find(boot: &Boot) -> Result<Option<Client>> {
+        if let Some(named) = named(boot)? {
+            return Ok(Some(named));
+        }
+        if let Some(client) = by_key(boot, &boot.config.key)? {
+            return Ok(Some(client));
+        }
+        by_sources(boot)
+    }
+
+    /// The same, and starts a daemon when there is none. `progress` is told what is being waited for.
+    pub fn find_or_start(boot: &Boot, progress: &dyn Fn(&str)) -> Result<Client> {
+        if let Some(client) = Client::find(boot)? {
+            return Ok(client);
+        }
+        if !boot.settings.get(&settings::DAEMON_AUTOSTART) {
+            return Err(Error::new(Kind::Unavailable, "no daemon is running for this configuration")
+                .hint("start one with `mcpx daemon`, or set daemon.autostart to true"));
+        }
+        let timeout = boot.settings.get(&settings::AUTOSTART_TIMEOUT);
+        paths::ensure_private(&boot.dirs.state, proc::uid())?;
+        let lock = start_lock(boot, timeout, progress)?;
+        // Whoever held the lock before may have started it.
+        let outcome = match Client::find(boot) {
+            Ok(Some(client)) => Ok(client),
+            Ok(None) => start(boot, timeout, progress),
+            Err(e) => Err(e),
+        };
+        lock.remove();
+        outcome
+    }
+}
+
+/// The daemon that a setting names, which is the only one then.
+fn named(boot: &Boot) -> Result<Option<Client>> {
+    let socket = boot.settings.get(&settings::DAEMON_SOCKET);
+    let endpoint = boot.settings.get(&settings::DAEMON_ENDPOINT);
+    let (setting, path) = if !socket.is_empty() {
+        ("daemon.socket", PathBuf::from(socket))
+    } else if let Some(path) = endpoint.strip_prefix("unix://") {
+        ("daemon.endpoint", PathBuf::from(path))
+    } else if endpoint.is_empty() {
+        return Ok(None);
+    } else {
+        return Err(Error::new(
+            Kind::Config,
+            format!("daemon.endpoint is \"{endpoint}\", and only unix:///path can be reached so far"),
+        ));
+    };
+    match dial(&path) {
+        Ok(stream) => {
+            Ok(Some(Client::over(stream, DaemonInfo { schema: 1, socket: path, ..Default::default() })))
+        }
+        Err(e) => {
+            Err(Error::new(Kind::Unavailable, format!("connecting to the daemon at {}: {e}", path.display()))
+                .hint(format!(
+                    "{setting} names it, so no other is tried; unset it to use this directory's own"
+                )))
+        }
+    }
+}
+
+/// The daemon with that key. Connecting is the check: nothing is asked.
+fn by_key(boot: &Boot, key: &str) -> Result<Option<Client>> {
+    let path = info::info_path(boot.dirs, key);
+    let mut last = None;
+    // Twice: between reading the file and connecting the daemon may have moved.
+    for _ in 0..2 {
+        let Some(found) = info::read(&path)? else { return Ok(None) };
+        match dial(&found.socket) {
+            Ok(stream) => return Ok(Some(Client::over(stream, found))),
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                return Err(Error::new(
+                    Kind::Refused,
+                    format!("connecting to the daemon at {}: {e}", found.socket.display()),
+                ));
+            }
+            Err(_) if last.as_ref() == Some(&found.socket) => break,
+            Err(_) => last = Some(found.socket),
+        }
+    }
+    Ok(None)
+}
+
+/// A live daemon over the same set of files, asked to read them again.
+fn by_sources(boot: &Boot) -> Result<Option<Client>> {
+    let mut wanted: Vec<&Path> = boot.config.sources.iter().map(|s| s.path.as_path()).collect();
+    wanted.sort_unstable();
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let mut candidates: Vec<DaemonInfo> = info::list(boot.dirs)
+        .into_iter()
+        .map(|(_, found)| found)
+        .filter(|found| {
+            let mut sources: Vec<&Path> = found.sources.iter().map(PathBuf::as_path).collect();
+            sources.sort_unstable();
+            sources == wanted && info::liveness(boot.dirs, found).0
+        })
+        .collect();
+    candidates.sort_by_key(|found| std::cmp::Reverse(found.started_at));
+    for found in candidates {
+        let Ok(client) = Client::connect(found) else { continue };
+        client.set_timeout(Some(boot.settings.get(&settings::AUTOSTART_TIMEOUT)));
+        // It has read files at least as new as ours, so whatever its key is now,
+        // it is the one: insisting on ours could start a second daemon in a race with an edit.
+        let Ok(reloaded) = client.json("POST", "/v1/reload", None) else { continue };
+        let key = reloaded.get("key").and_then(Value::as_str).unwrap_or_default();
+        if let Some(client) = by_key(boot, key)? {
+            return Ok(Some(client));
+        }
+        client.set_timeout(None);
+        return Ok(Some(client));
+    }
+    Ok(None)
+}
+
+/// One command starts a daemon for a set of files, whatever their content is.
+fn start_lock(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<FileLock> {
+    let paths = boot.config.sources.iter().map(|s| s.path.as_os_str().as_bytes());
+    let key = boot.config.key.as_bytes();
+    let name = if boot.config.sources.is_empty() { digest([key], 16) } else { digest(paths, 16) };
+    let path = boot.dirs.state.join(format!("start-{name}.lock"));
+    let fail = |what: String| {
+        Error::new(Kind::Unavailable, format!("locking {}: {what}", path.display()))
+            .hint("set MCPX_STATE_DIR to a directory that mcpx may write to and lock files in")
+    };
+    if let Some(lock) = FileLock::try_now(&path).map_err(|e| fail(e.to_string()))? {
+        return Ok(lock);
+    }
+    progress("waiting for another command that is starting the daemon");
+    // The holder waits `timeout` for its daemon; a little more lets it say so.
+    match FileLock::wait(&path, timeout + timeout / 2) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(fail("another command has held it for too long".into())),
+        Err(e) => Err(fail(e.to_string())),
+    }
+}
+
+/// Starts a daemon and waits for its word.
+fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Client> {
+    progress("starting the daemon");
+    let log = info::log_path(boot.dirs, &boot.config.key);
+    let log_before = std::fs::metadata(&log).map_or(0, |m| m.len());
+    let mut env = boot.env.clone();
+    OF_ONE_RUN.iter().for_each(|name| env.remove(name));
+    let mut args = vec!["daemon".into(), "--detached".into(), "--dir".into(), boot.dir.into()];
+    if !boot.settings.get(&settings::PATHS_CONFIG_FILE).is_empty()
+        && let Some(source) = boot.config.sources.first()
+    {
+        args.extend(["--config".into(), source.path.as_os_str().to_owned()]);
+    }
+    let child = proc::spawn(proc::Spawn {
+        program: boot.exe.clone(),
+        args,
+        env: env.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+        cwd: Some("/".into()),
+        stdin: proc::Io::Null,
+        stdout: proc::Io::Piped,
+        stderr: proc::Io::Null,
+        fds: Vec::new(),
+        own_group: true,
+        own_session: true,
+        die_with_parent: false,
+    })
+    .map_err(|e| Error::new(Kind::Unavailable, format!("starting the daemon {}: {e}", boot.exe.display())))?;
+    let word = match child.take_stdout() {
+        Some(out) => ready_line(out, Instant::now() + timeout),
+        None => Word::Ended,
+    };
+    let trouble = match word {
+        Word::Said(line) => match said(boot, &line) {
+            Ok(client) => return Ok(client),
+            Err(error) => error,
+        },
+        Word::Ended => {
+            let exit = child.wait();
+            Error::new(Kind::Unavailable, format!("starting the daemon: it ended at once ({exit})"))
+        }
+        Word::Nothing => {
+            child.signal_group(libc::SIGKILL);
+            Error::new(Kind::Unavailable, format!("starting the daemon: it was not ready within {timeout:?}"))
+        }
+    };
+    let tail = log_tail(&log, log_before);
+    Err(match (trouble.hint_text(), tail.is_empty()) {
+        (_, true) => trouble,
+        (None, false) => trouble.hint(format!("the end of its log ({}):\n{tail}", log.display())),
+        (Some(hint), false) => {
+            let both = format!("{hint}\nthe end of its log ({}):\n{tail}", log.display());
+            trouble.hint(both)
+        }
+    })
+}
+
+enum Word {
+    Said(Vec<u8>),
+    Ended,
+    Nothing,
+}
+
+fn ready_line(mut out: File, deadline: Instant) -> Word {
+    let mut line = Vec::new();
+    let mut block = [0u8; 4096];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match proc::poll_readable(&[out.as_fd()], Some(left)) {
+            Ok(ready) if ready.contains(&true) => {}
+            _ => return Word::Nothing,
+        }
+        match out.read(&mut block) {
+            Ok(0) => return Word::Ended,
+            Ok(n) => line.extend_from_slice(&block[..n]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Word::Ended,
+        }
+        if let Some(end) = line.iter().position(|b| *b == b'\n') {
+            line.truncate(end);
+            return Word::Said(line);
+        }
+        if line.len() > MAX_READY {
+            return Word::Nothing;
+        }
+    }
+}
+
+/// `{"ready":{"key":…}}` or `{"error":{…}}`.
+fn said(boot: &Boot, line: &[u8]) -> Result<Client> {
+    let word: Value = serde_json::from_slice(line).unwrap_or_default();
+    if let Some(error) = word.get("error") {
+        return Err(Error::from_json(error));
+    }
+    // The files may have changed since we read them: the daemon's key counts.
+    let key = word.pointer("/ready/key").and_then(Value::as_str).unwrap_or(&boot.config.key);
+    by_key(boot, key)?.ok_or_else(|| {
+        Error::new(
+            Kind::Unavailable,
+            "starting the daemon: it said that it was ready, and then could not be reached",
+        )
+    })
+}
+
+fn log_tail(path: &Path, from: u64) -> String {
+    let read = || -> std::io::Result<String> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        // A log that shrank was begun anew.
+        let from = if length < from { 0 } else { from };
+        file.seek(SeekFrom::Start(from.max(length.saturating_sub(LOG_TAIL))))?;
+        let mut text = Vec::new();
+        file.take(LOG_TAIL).read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}

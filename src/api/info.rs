@@ -1,0 +1,159 @@
+//! Where a daemon's files are, and what its info file says: names, the rule for
+//! the socket's place, reading, and telling a live daemon from a stale one.
+//! Changes nothing on disk.
+
+use super::lock;
+use super::wire::DaemonInfo;
+use crate::error::{Error, Kind, Result};
+use crate::paths::Dirs;
+use crate::proc;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The longest path that every system takes for a socket, with room to spare (108 on Linux, 104 elsewhere).
+const MAX_SOCKET_PATH: usize = 100;
+/// An info file is a few kilobytes; what is larger is not one.
+const MAX_INFO: u64 = 1024 * 1024;
+
+/// `daemon-<key>.json`.
+pub fn info_path(dirs: &Dirs, key: &str) -> PathBuf {
+    dirs.state.join(format!("daemon-{key}.json"))
+}
+/// `daemon-<key>.lock`, which a daemon holds for as long as it has the key.
+pub fn lock_path(dirs: &Dirs, key: &str) -> PathBuf {
+    dirs.state.join(format!("daemon-{key}.lock"))
+}
+/// `daemon-<key>.log`.
+pub fn log_path(dirs: &Dirs, key: &str) -> PathBuf {
+    dirs.state.join(format!("daemon-{key}.log"))
+}
+/// `daemon-<key>.sock`, in the state directory when its path fits into a socket's address, else in the runtime directory.
+pub fn socket_path(dirs: &Dirs, key: &str) -> PathBuf {
+    let name = format!("daemon-{key}.sock");
+    let near = dirs.state.join(&name);
+    if near.as_os_str().as_bytes().len() <= MAX_SOCKET_PATH { near } else { dirs.runtime.join(name) }
+}
+
+/// Reads an info file; none when there is none. One that is not this user's is refused.
+pub fn read(path: &Path) -> Result<Option<DaemonInfo>> {
+    let fail = |what: String| Error::new(Kind::Unavailable, format!("reading {}: {what}", path.display()));
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        Err(e) => return Err(fail(e.to_string())),
+    };
+    let meta = file.metadata().map_err(|e| fail(e.to_string()))?;
+    if meta.uid() != proc::uid() {
+        return Err(Error::new(
+            Kind::Refused,
+            format!("{} belongs to user {}, not to you", path.display(), meta.uid()),
+        )
+        .hint("remove it, or set MCPX_STATE_DIR to a directory of your own"));
+    }
+    let mut text = Vec::with_capacity(meta.len().min(MAX_INFO) as usize);
+    file.take(MAX_INFO).read_to_end(&mut text).map_err(|e| fail(e.to_string()))?;
+    // Written by rename, so a broken one is not half of a good one: a program of
+    // another kind left it, and a daemon that starts here replaces it.
+    Ok(serde_json::from_slice(&text).ok())
+}
+
+/// Every info file of the state directory that can be read, with its path, by path.
+pub fn list(dirs: &Dirs) -> Vec<(PathBuf, DaemonInfo)> {
+    let Ok(entries) = std::fs::read_dir(&dirs.state) else { return Vec::new() };
+    let mut found: Vec<(PathBuf, DaemonInfo)> = entries
+        .flatten()
+        .filter(|e| {
+            let name = e.file_name();
+            let name = name.as_bytes();
+            name.starts_with(b"daemon-") && name.ends_with(b".json")
+        })
+        .filter_map(|e| Some((e.path(), read(&e.path()).ok()??)))
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// Whether the daemon that wrote this is running still, and how that is known.
+pub fn liveness(dirs: &Dirs, info: &DaemonInfo) -> (bool, String) {
+    let pid = info.pid;
+    if info.start_ticks == 0 {
+        // It had no /proc to read its start time from; its lock tells.
+        return match lock::is_held(&lock_path(dirs, &info.key)) {
+            true => (true, format!("process {pid} holds its lock")),
+            false => (false, "nobody holds its lock".into()),
+        };
+    }
+    if proc::alive(pid, info.start_ticks) {
+        return (true, format!("process {pid} is running"));
+    }
+    match proc::start_ticks(pid) {
+        None => (false, format!("process {pid} is gone")),
+        Some(_) => (false, format!("process {pid} is another one now")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::scratch::Scratch;
+    use crate::util::{Env, write_atomic};
+
+    fn dirs(state: &Path) -> Dirs {
+        let env = Env::from_pairs([("MCPX_STATE_DIR", state), ("HOME", Path::new("/nonexistent"))]);
+        Dirs::from_env(&env, proc::uid()).unwrap()
+    }
+
+    #[test]
+    fn a_socket_that_would_not_fit_moves() {
+        let short = dirs(Path::new("/tmp/s"));
+        assert_eq!(socket_path(&short, "0123456789abcdef"), Path::new("/tmp/s/daemon-0123456789abcdef.sock"));
+        // "/daemon-…16….sock" is 29 bytes long.
+        let fits = dirs(Path::new(&format!("/{}", "x".repeat(70))));
+        assert!(socket_path(&fits, "0123456789abcdef").starts_with(&fits.state));
+        let long = dirs(Path::new(&format!("/{}", "x".repeat(71))));
+        assert!(socket_path(&long, "0123456789abcdef").starts_with(&long.runtime));
+    }
+
+    #[test]
+    fn live_and_stale_are_told_apart() {
+        let dir = Scratch::new("info");
+        let dirs = dirs(&dir.path("s"));
+        std::fs::create_dir(&dirs.state).unwrap();
+        let pid = std::process::id();
+        let mut info = DaemonInfo {
+            key: "k".into(),
+            pid,
+            start_ticks: proc::start_ticks(pid).unwrap(),
+            ..Default::default()
+        };
+        assert!(liveness(&dirs, &info).0);
+        info.start_ticks += 1;
+        let (live, why) = liveness(&dirs, &info);
+        assert!(!live && why.contains("another"), "{why}");
+        info.pid = u32::MAX;
+        let (live, why) = liveness(&dirs, &info);
+        assert!(!live && why.contains("gone"), "{why}");
+        info.start_ticks = 0;
+        assert!(!liveness(&dirs, &info).0);
+        let _lock = lock::FileLock::try_now(&lock_path(&dirs, "k")).unwrap().unwrap();
+        assert!(liveness(&dirs, &info).0);
+    }
+
+    #[test]
+    fn info_files_are_listed_and_others_passed_over() {
+        let dir = Scratch::new("info");
+        let dirs = dirs(&dir.path(""));
+        let info = DaemonInfo { key: "a".into(), pid: 7, ..Default::default() };
+        let text = serde_json::to_vec(&info).unwrap();
+        write_atomic(&info_path(&dirs, "a"), &text, 0o600, false).unwrap();
+        write_atomic(&info_path(&dirs, "broken"), b"{", 0o600, false).unwrap();
+        write_atomic(&dirs.state.join("other.json"), &text, 0o600, false).unwrap();
+        let found = list(&dirs);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].1.pid, 7);
+        assert!(read(&info_path(&dirs, "none")).unwrap().is_none());
+    }
+}

@@ -1,0 +1,236 @@
+//! Defines the shapes of what operations take and answer with, for the
+//! documents made from the operations table. The types in `wire` are what is sent.
+
+use super::ops::{Field, Record, Shape};
+
+const fn always(name: &'static str, shape: Shape, help: &'static str) -> Field {
+    Field { name, shape, required: true, help }
+}
+const fn maybe(name: &'static str, shape: Shape, help: &'static str) -> Field {
+    Field { name, shape, required: false, help }
+}
+
+const TEXTS: Shape = Shape::List(&Shape::Text);
+
+/// An error, wherever one is reported.
+pub static ERROR: Record = Record {
+    name: "Error",
+    fields: &[
+        always("kind", Shape::Text, "a stable word; see the exit codes"),
+        always("message", Shape::Text, "what was being done, to what, and what went wrong"),
+        maybe("hint", Shape::Text, "what to do next"),
+        maybe("server", Shape::Text, "the server it happened with"),
+        maybe("tool", Shape::Text, "the tool it happened with"),
+        maybe("raw", Shape::Any, "the peer's own words"),
+    ],
+};
+
+/// Who is calling.
+pub static CONTEXT: Record = Record {
+    name: "Context",
+    fields: &[
+        maybe("session", Shape::Text, "the session key that calls are leased under"),
+        maybe("sessionId", Shape::Text, "the session that the host assigned"),
+        maybe("parentSessionId", Shape::Text, "the session that spawned this one"),
+        maybe("ephemeral", Shape::Boolean, "the session key was minted for this alone"),
+        maybe("cwd", Shape::Text, "the caller's working directory, absolute"),
+        maybe("pid", Shape::Integer, "the pid of the caller's mcpx process"),
+        maybe("run", Shape::Text, "the run that the call belongs to"),
+    ],
+};
+
+/// `health`.
+pub static HEALTH: Record = Record {
+    name: "Health",
+    fields: &[
+        always("ok", Shape::Boolean, "true"),
+        always("name", Shape::Text, "`mcpx`"),
+        always("version", Shape::Text, "mcpx's version"),
+        always("pid", Shape::Integer, "the daemon's process"),
+        always("key", Shape::Text, "the fingerprint of the configuration's paths and bytes"),
+        always("configPath", Shape::Text, "the nearest configuration file, or empty"),
+        always("startedAt", Shape::Integer, "milliseconds since 1970"),
+        always("uptimeMs", Shape::Integer, "milliseconds"),
+        always("servers", Shape::Integer, "how many servers are configured"),
+        always("sessions", Shape::Integer, "how many sessions have open runs"),
+        always("api", Shape::Integer, "the revision of this interface: 1"),
+    ],
+};
+
+static DAEMON: Record = Record {
+    name: "Daemon",
+    fields: &[
+        always("version", Shape::Text, "mcpx's version"),
+        always("pid", Shape::Integer, "its process"),
+        always("key", Shape::Text, "the fingerprint of the configuration's paths and bytes"),
+        always("configPath", Shape::Text, "the nearest configuration file, or empty"),
+        always("sources", TEXTS, "every configuration file that contributed, nearest first"),
+        always("servers", TEXTS, "the configured servers"),
+        always("socket", Shape::Text, "the unix socket"),
+        always("endpoint", Shape::Text, "the HTTP endpoint on loopback, empty when TCP is off"),
+        always("log", Shape::Text, "the daemon's log file"),
+        always("startedAt", Shape::Integer, "milliseconds since 1970"),
+        always("uptimeMs", Shape::Integer, "milliseconds"),
+        always("sessions", Shape::Integer, "how many sessions have open runs"),
+        always("runs", Shape::Integer, "how many runs are open"),
+        always("connections", Shape::Integer, "how many connections are open"),
+        always("detached", Shape::Boolean, "a command started it; it leaves when idle"),
+        maybe("problem", Shape::Record(&ERROR), "why the configuration on disk is not the one in use"),
+        maybe("warnings", TEXTS, "what is odd in the configuration"),
+    ],
+};
+
+static INSTANCE: Record = Record {
+    name: "Instance",
+    fields: &[
+        always("server", Shape::Text, "the server's configured name"),
+        always("key", Shape::Text, "what it is keyed by: `global`, `session:<key>`, `cwd:<path>`, …"),
+        always("state", Shape::Text, "`starting`, `ready`, `stopping`, `failed`"),
+        maybe("pid", Shape::Integer, "the child; absent for a server over HTTP"),
+        always("uptimeMs", Shape::Integer, "milliseconds since it was started"),
+        always("calls", Shape::Integer, "calls that it has answered"),
+        always("inFlight", Shape::Integer, "calls that it is working on"),
+        always("queue", Shape::Integer, "callers waiting for a place"),
+        maybe("lastError", Shape::Text, "the last failure"),
+        maybe("stderr", Shape::Text, "the last lines of its stderr"),
+    ],
+};
+
+/// `status`.
+pub static STATUS: Record = Record {
+    name: "Status",
+    fields: &[
+        always("daemon", Shape::Record(&DAEMON), "the daemon itself"),
+        always("instances", Shape::List(&Shape::Record(&INSTANCE)), "the servers' instances"),
+    ],
+};
+
+/// `call`.
+pub static CALLED: Record = Record {
+    name: "Called",
+    fields: &[always(
+        "result",
+        Shape::Object,
+        "the tool's result as its server sent it: `content`, `structuredContent`, `isError`, …",
+    )],
+};
+
+static NAMESPACE: Record = Record {
+    name: "Namespace",
+    fields: &[
+        always("name", Shape::Text, "the server's configured name"),
+        always("ident", Shape::Text, "the identifier that stands for it in a program"),
+        maybe("tools", Shape::Integer, "how many tools it offers, once known"),
+        maybe("description", Shape::Text, "one line on what it is"),
+        always("state", Shape::Text, "`ready`, `failed`, `disabled`, or `unknown`"),
+        maybe("error", Shape::Record(&ERROR), "why it cannot be used"),
+        maybe("fetchedAt", Shape::Integer, "when its tools were read, milliseconds since 1970"),
+        maybe("source", Shape::Text, "the configuration file that defines it"),
+    ],
+};
+
+/// `namespaces` and `refresh`.
+pub static NAMESPACES: Record = Record {
+    name: "Namespaces",
+    fields: &[always(
+        "namespaces",
+        Shape::List(&Shape::Record(&NAMESPACE)),
+        "one row a server, in the configuration's order",
+    )],
+};
+
+static TOOL: Record = Record {
+    name: "Tool",
+    fields: &[
+        always("name", Shape::Text, "the exact name"),
+        maybe("title", Shape::Text, "a name for people"),
+        maybe("description", Shape::Text, "what it does"),
+        always("inputSchema", Shape::Any, "the arguments' JSON Schema"),
+        maybe("outputSchema", Shape::Any, "the structured result's JSON Schema"),
+        maybe("annotations", Shape::Any, "hints such as `readOnlyHint`"),
+    ],
+};
+
+static SCHEMA: Record = Record {
+    name: "ServerSchema",
+    fields: &[
+        always("server", Shape::Text, "the server's configured name"),
+        always("digest", Shape::Text, "the digest of the definition it was read under"),
+        always("fetchedAt", Shape::Integer, "when it was read, milliseconds since 1970"),
+        always("protocol", Shape::Text, "the protocol revision that was negotiated"),
+        maybe("serverInfo", Shape::Any, "the server's own name and version"),
+        maybe("instructions", Shape::Text, "the server's instructions"),
+        always("tools", Shape::List(&Shape::Record(&TOOL)), "its tools, in its own order"),
+    ],
+};
+
+static SCHEMA_ERROR: Record = Record {
+    name: "ServerError",
+    fields: &[
+        always("server", Shape::Text, "the server that was asked for"),
+        always("error", Shape::Record(&ERROR), "why there is no schema"),
+    ],
+};
+
+/// `schemas`.
+pub static SCHEMAS: Record = Record {
+    name: "Schemas",
+    fields: &[
+        always("schemas", Shape::List(&Shape::Record(&SCHEMA)), "one a server that could be read"),
+        always("errors", Shape::List(&Shape::Record(&SCHEMA_ERROR)), "one a server that could not"),
+    ],
+};
+
+static NAMES: Record = Record {
+    name: "NamespaceName",
+    fields: &[
+        always("name", Shape::Text, "the server's configured name"),
+        always("ident", Shape::Text, "the identifier that stands for it in a program"),
+    ],
+};
+
+/// `openRun`.
+pub static OPENED_RUN: Record = Record {
+    name: "OpenedRun",
+    fields: &[
+        always("run", Shape::Text, "the run's id"),
+        always("session", Shape::Text, "the session key that its calls are leased under"),
+        always("ephemeral", Shape::Boolean, "the key was minted for this run alone"),
+        always("namespaces", Shape::List(&Shape::Record(&NAMES)), "every enabled server"),
+        always("endpoint", Shape::Text, "the HTTP endpoint on loopback, empty when TCP is off"),
+        always("token", Shape::Text, "the bearer token for the endpoint, empty when TCP is off"),
+    ],
+};
+
+/// `closeRun` and `shutdown`.
+pub static DONE: Record = Record { name: "Done", fields: &[always("ok", Shape::Boolean, "true")] };
+
+/// `restart`.
+pub static RESTARTED: Record = Record {
+    name: "Restarted",
+    fields: &[always("restarted", Shape::Integer, "how many instances were stopped")],
+};
+
+/// `reload`.
+pub static RELOADED: Record = Record {
+    name: "Reloaded",
+    fields: &[
+        always("key", Shape::Text, "the daemon's key now"),
+        always("changed", Shape::Boolean, "the configuration was another than before"),
+        always("socket", Shape::Text, "the unix socket now"),
+        maybe("problem", Shape::Record(&ERROR), "why the configuration on disk is not the one in use"),
+    ],
+};
+
+/// `resolve`.
+pub static RESOLVED: Record = Record {
+    name: "Resolved",
+    fields: &[
+        always("socket", Shape::Text, "the unix socket of the daemon that serves it, or where it would be"),
+        always("endpoint", Shape::Text, "that daemon's HTTP endpoint, empty when there is none"),
+        always("configPath", Shape::Text, "the nearest configuration file, or empty"),
+        always("configHash", Shape::Text, "the daemon's key"),
+        always("running", Shape::Boolean, "that daemon is alive"),
+        always("sources", TEXTS, "every configuration file that contributes, nearest first"),
+    ],
+};

@@ -1,0 +1,141 @@
+//! `mcpx call`: calls one tool.
+
+use super::super::argforms::Forms;
+use super::super::args::{usage, utf8};
+use super::super::command::{Command, Flag, Group, MANY, Rest, example};
+use super::super::cx::{Cx, World, no_servers};
+use super::super::interrupt::Interrupt;
+use super::super::progress::Progress;
+use super::super::result::{Envelope, Media};
+use super::super::schemas;
+use crate::api::wire::CallRequest;
+use crate::catalog::names;
+use crate::error::{Error, Kind, Result};
+use crate::settings::{self, Source};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The command.
+pub static COMMAND: Command = Command {
+    name: "call",
+    group: Group::Run,
+    words: "<namespace>.<tool> [<arguments>…]",
+    count: (1, MANY),
+    rest: Rest::Mixed,
+    summary: "Call one tool and print its result",
+    about: "Arguments are one JSON object, or @<file> that holds one, or - for one on standard input; or pairs: \
+            key=value is text, unless the tool's schema wants a number, a boolean, a list or an object; key:=json is \
+            JSON as it stands. Pairs may follow an object and win over it. Words that begin with dashes go behind --.\n\n\
+            The result is printed unwrapped: structured content as JSON, else text; images, audio and blobs are \
+            written to files whose paths are printed. A tool's own error goes to standard error, with exit code 1. \
+            A call that may have reached its server is never sent again; Ctrl-C cancels it.",
+    flags: &[
+        Flag::switch("raw", "Print the MCP envelope as the server sent it"),
+        Flag::value("media", "file|inline", "What becomes of images, audio and blobs").of("output.media"),
+        Flag::value("timeout", "DURATION", "Give up after this long; 0 waits for ever")
+            .of("pool.callTimeout"),
+        Flag::value("session", "KEY", "The session that the call belongs to"),
+    ],
+    settings: &["output.mediaDir", "mcp.validateArguments"],
+    examples: &[
+        example("mcpx call demo.echo '{\"text\":\"hi\"}'", "with a JSON object"),
+        example("mcpx call demo.add a=1 b=2", "with pairs; the schema says that these are numbers"),
+        example("mcpx call demo.add a:=1 b:=2.5", "with JSON values"),
+        example("echo '{\"text\":\"hi\"}' | mcpx call demo.echo -", "with an object on standard input"),
+        example("mcpx call --raw demo.add @arguments.json", "with a file, printing the envelope"),
+    ],
+    run,
+};
+
+fn run(cx: &mut Cx) -> Result<u8> {
+    let target = utf8(&cx.inv.words[0], "the tool's name")?.to_owned();
+    let forms = Forms::parse(&cx.inv.words[1..])?;
+    let world = cx.world()?;
+    if world.config.servers.is_empty() {
+        return Err(no_servers(world, &format!("calling {target}")));
+    }
+    let servers: Vec<&str> = world.config.servers.iter().map(|s| s.name.as_str()).collect();
+    let (server, tool) = names::split_target(&target, &servers)?;
+    let def = world.config.server(&server).cloned();
+    let def = def.ok_or_else(|| super::super::internal(format!("{server} is not configured")))?;
+    if let Some(problem) = schemas::unusable(&def) {
+        return Err(problem);
+    }
+    let schema = match forms.need_schema() {
+        // Should the tools not be known, the call itself will say why.
+        true => schemas::one(cx, &def)
+            .ok()
+            .and_then(|s| names::find_tool(&s.tools, &tool, &server).ok().map(|t| t.input_schema.clone())),
+        false => None,
+    };
+    let arguments = forms.build(schema.as_ref(), &mut io::stdin().lock())?;
+    let request =
+        CallRequest { server, tool, arguments, context: cx.context()?, timeout_ms: timeout_ms(world)? };
+    let progress = Progress::start(&format!("calling {}.{}", request.server, request.tool));
+    let client = cx.daemon(&progress)?;
+    let handle = client.shutdown_handle()?;
+    // The daemon sees the connection close, and cancels the call.
+    let interrupt = Interrupt::listen(move || handle.interrupt())?;
+    let outcome = client.call(&request);
+    drop(progress);
+    if let Some(code) = interrupt.exit_code() {
+        if cx.json() {
+            let e = Error::new(Kind::Cancelled, format!("calling {target}: interrupted"));
+            let body = serde_json::json!({"ok": false, "error": e.to_json()});
+            cx.out.json(&body)?;
+        }
+        super::super::out::note(&format!("interrupted; the call of {target} was cancelled"));
+        return Ok(code);
+    }
+    let result = outcome?;
+    let envelope = Envelope::read(&result);
+    if cx.inv.has("raw") {
+        cx.out.line(result.get())?;
+        return Ok(u8::from(envelope.is_ok_and(|e| e.is_error == Some(true))));
+    }
+    let envelope = envelope?;
+    if envelope.is_error == Some(true) {
+        return Err(envelope.into_error(&result, &request.server, &request.tool));
+    }
+    let media = media(cx, &request.tool)?;
+    if cx.json() {
+        envelope.document(&mut cx.out, &media, &request.server, &request.tool)?;
+    } else {
+        envelope.print(&mut cx.out, &media)?;
+    }
+    Ok(0)
+}
+
+/// The caller's own time limit in milliseconds; without one the server's or the daemon's holds.
+fn timeout_ms(world: &World) -> Result<Option<u64>> {
+    let limit = world.settings.get(&settings::POOL_CALL_TIMEOUT);
+    let ours = world
+        .settings
+        .explain("pool.callTimeout")
+        .is_some_and(|r| matches!(r.source, Source::Flag(_) | Source::Env(_) | Source::Preset(..)));
+    if !ours {
+        return Ok(None);
+    }
+    if limit > Duration::ZERO && limit < Duration::from_millis(1) {
+        return Err(usage("a time-out is at least 1ms, or 0 for none"));
+    }
+    Ok(Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// Where this command puts images, audio and blobs.
+fn media(cx: &Cx, tool: &str) -> Result<Media> {
+    let world = cx.world()?;
+    let stem = names::member(tool);
+    if world.settings.get(&settings::OUTPUT_MEDIA) == "inline" {
+        return Ok(Media { dir: None, private: None, stem });
+    }
+    let dir = world.settings.get(&settings::OUTPUT_MEDIA_DIR);
+    if !dir.is_empty() {
+        return Ok(Media { dir: Some(world.cwd.join(dir)), private: None, stem });
+    }
+    // When none is configured: below the system's directory for temporary files, closed to others.
+    let tmp = cx.env.get("TMPDIR").map(PathBuf::from).filter(|p| p.is_absolute());
+    let ours = tmp.unwrap_or_else(|| PathBuf::from("/tmp")).join(format!("mcpx-{}", crate::proc::uid()));
+    Ok(Media { dir: Some(ours.join("media")), private: Some(ours), stem })
+}

@@ -1,0 +1,53 @@
+//! The table of commands, one file a command. Its order is the order of help
+//! and of the reference page.
+
+use super::command::Command;
+
+pub mod call;
+pub mod client;
+pub mod daemon;
+pub mod daemons;
+pub mod demo_server;
+pub mod docs;
+pub mod exec;
+pub mod help;
+pub mod init;
+pub mod ls;
+pub mod refresh;
+pub mod reload;
+// pub mod resolve;
+pub mod restart;
+pub mod run;
+pub mod scripts;
+pub mod search;
+pub mod status;
+pub mod stop;
+pub mod tools;
+pub mod types;
+pub mod version;
+
+/// Every command.
+pub static COMMANDS: &[&Command] = &[
+    &ls::COMMAND,
+    &search::COMMAND,
+    &tools::COMMAND,
+    &types::COMMAND,
+    &call::COMMAND,
+    &exec::COMMAND,
+    &run::COMMAND,
+    &scripts::COMMAND,
+    &client::COMMAND,
+    &status::COMMAND,
+    &daemons::COMMAND,
+    &daemon::COMMAND,
+    &stop::COMMAND,
+    &restart::COMMAND,
+    &refresh::COMMAND,
+    &reload::COMMAND,
+    // &resolve::COMMAND,
+    &init::COMMAND,
+    &version::COMMAND,
+    &help::COMMAND,
+    &demo_server::COMMAND,
+    &docs::COMMAND,
+];

@@ -1,0 +1,90 @@
+//! `mcpx restart`: stops servers, which start anew when they are needed, or hands over to a new daemon.
+
+use super::super::command::{Command, Flag, Group, Rest, example};
+use super::super::cx::Cx;
+use super::super::progress::Progress;
+use super::super::schemas;
+use crate::error::Result;
+use serde_json::json;
+
+/// The command.
+pub static COMMAND: Command = Command {
+    name: "restart",
+    group: Group::Daemon,
+    words: "[<namespace>]",
+    count: (0, 1),
+    rest: Rest::Mixed,
+    summary: "Stop servers, so that the next call starts them anew",
+    about: "All of them, or those of one namespace or session. With --daemon the daemon itself is replaced by a new \
+            one of this binary's version.",
+    flags: &[
+        Flag::switch("daemon", "Replace the daemon too"),
+        Flag::value("session", "KEY", "Only what belongs to this session"),
+    ],
+    settings: &[],
+    examples: &[
+        example("mcpx restart demo", "one server"),
+        example("mcpx restart --session work", "what one session owns"),
+        example("mcpx restart --daemon", "everything, the daemon included"),
+    ],
+    run,
+};
+
+fn run(cx: &mut Cx) -> Result<u8> {
+    let wanted = cx.inv.words()?;
+    let session = cx.inv.text("session")?;
+    let replace = cx.inv.has("daemon");
+    if replace && (session.is_some() || !wanted.is_empty()) {
+        return Err(super::super::args::usage(
+            "--daemon restarts everything; it takes no namespace and no session",
+        ));
+    }
+    let world = cx.world()?;
+    let server = match wanted.is_empty() {
+        true => None,
+        false => schemas::select(world, &wanted)?.first().map(|n| n.def.name.clone()),
+    };
+    let running = cx.running()?;
+    if replace {
+        let progress = Progress::start("replacing the daemon");
+        if let Some(client) = running {
+            super::stop::stop(cx, &client)?;
+        }
+        let client = cx.daemon(&progress)?;
+        let info = client.info().clone();
+        drop((progress, client));
+        if cx.json() {
+            cx.out.json(
+                &json!({"ok": true, "daemon": {"key": info.key, "pid": info.pid, "version": info.version}}),
+            )?;
+        } else {
+            cx.out.line(&format!("a new daemon runs (pid {}, version {})", info.pid, info.version))?;
+        }
+        return Ok(0);
+    }
+    let count = match running {
+        None => 0,
+        Some(client) => {
+            let mut body = serde_json::Map::new();
+            if let Some(server) = server {
+                body.insert("server".into(), server.into());
+            }
+            if let Some(session) = session {
+                body.insert("session".into(), session.into());
+            }
+            let answer = client.json("POST", "/v1/restart", Some(&body.into()))?;
+            answer["restarted"].as_u64().unwrap_or(0)
+        }
+    };
+    if cx.json() {
+        cx.out.json(&json!({"ok": true, "restarted": count}))?;
+    } else {
+        let text = match count {
+            0 => "nothing was running".to_owned(),
+            1 => "stopped 1 server; the next call starts it anew".to_owned(),
+            n => format!("stopped {n} servers; the next call starts each anew"),
+        };
+        cx.out.line(&text)?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,104 @@
+//! `mcpx stop`: stops daemons.
+
+use super::super::command::{Command, Flag, Group, Rest, example};
+use super::super::cx::Cx;
+use super::super::progress::Progress;
+use crate::api::{self, Client};
+use crate::error::{Error, Kind, Result};
+use crate::proc;
+use crate::settings;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// The command.
+pub static COMMAND: Command = Command {
+    name: "stop",
+    group: Group::Daemon,
+    words: "",
+    count: (0, 0),
+    rest: Rest::Mixed,
+    summary: "Stop the daemon and every server that it runs",
+    about: "Waits until it is gone. Calls in flight are cancelled.",
+    flags: &[Flag::switch("all", "Stop every daemon of yours, not only that of this configuration")],
+    settings: &["pool.stopGrace", "pool.killGrace"],
+    examples: &[
+        example("mcpx stop", "the daemon of this configuration"),
+        example("mcpx stop --all", "every daemon of yours"),
+    ],
+    run,
+};
+
+/// How long a daemon may take beyond what its servers are given to stop in.
+const MARGIN: Duration = Duration::from_secs(5);
+/// Between two looks at whether a process is gone.
+const LOOK: Duration = Duration::from_millis(2);
+
+fn run(cx: &mut Cx) -> Result<u8> {
+    let progress = Progress::start("waiting for the daemon to stop its servers");
+    let mut stopped: Vec<Gone> = Vec::new();
+    let mut failure = None;
+    if cx.inv.has("all") {
+        for (info, live, _) in api::daemons(&cx.dirs()?) {
+            if !live {
+                continue;
+            }
+            match Client::connect(info).and_then(|c| stop(cx, &c)) {
+                Ok(gone) => stopped.push(gone),
+                Err(e) => failure = Some(e),
+            }
+        }
+    } else if let Some(client) = cx.running()? {
+        stopped.push(stop(cx, &client)?);
+    }
+    drop(progress);
+    if let Some(e) = failure {
+        return Err(e);
+    }
+    if cx.json() {
+        let keys: Vec<_> = stopped.iter().map(|g| json!({"key": g.key, "pid": g.pid})).collect();
+        cx.out.json(&json!({"ok": true, "stopped": keys}))?;
+    } else if stopped.is_empty() {
+        cx.out.line("no daemon is running")?;
+    } else {
+        for gone in &stopped {
+            cx.out.line(&format!("stopped the daemon {} (pid {})", gone.key, gone.pid))?;
+        }
+    }
+    Ok(0)
+}
+
+/// A daemon that was stopped.
+pub struct Gone {
+    /// Its key.
+    pub key: String,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// Asks a daemon to stop and waits until its process is gone.
+pub fn stop(cx: &Cx, client: &Client) -> Result<Gone> {
+    // A daemon that was named by its socket is known by what it says of itself.
+    let health = client.json("GET", "/v1/health", None)?;
+    let pid = health["pid"].as_u64().and_then(|p| u32::try_from(p).ok()).unwrap_or(client.info().pid);
+    let key = health["key"].as_str().unwrap_or(&client.info().key).to_owned();
+    let ticks = proc::start_ticks(pid).unwrap_or(0);
+    let mut limit = MARGIN;
+    if let Ok(world) = cx.world() {
+        limit +=
+            world.settings.get(&settings::POOL_STOP_GRACE) + world.settings.get(&settings::POOL_KILL_GRACE);
+    }
+    client.json("POST", "/v1/shutdown", Some(&json!({})))?;
+    let deadline = Instant::now() + limit;
+    while proc::alive(pid, ticks) {
+        if Instant::now() >= deadline {
+            return Err(Error::new(
+                Kind::Timeout,
+                format!("the daemon (pid {pid}) did not stop within {limit:?}"),
+            )
+            .hint(format!("its servers may be stuck; kill -9 {pid} ends it and them")));
+        }
+        // Nobody but its parent is told when a process ends.
+        std::thread::sleep(LOOK);
+    }
+    Ok(Gone { key, pid })
+}

@@ -1,0 +1,184 @@
+//! What a command works with: what was typed, the environment, and (found out
+//! when first asked for) the configuration, the settings and the daemon.
+
+use super::args::Invocation;
+use super::out::Out;
+use super::progress::Progress;
+use crate::api::wire::CallContext;
+use crate::api::{Boot, Client};
+use crate::config::{self, Config, LoadOptions};
+use crate::error::{Error, Kind, Result};
+use crate::paths::Dirs;
+use crate::settings::{self, Layers, Settings};
+use crate::util::Env;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// What a command works with.
+pub struct Cx {
+    /// What was typed.
+    pub inv: Invocation,
+    /// The environment.
+    pub env: Env,
+    /// Standard output.
+    pub out: Out,
+    world: OnceLock<World>,
+}
+
+/// What is found out from files.
+pub struct World {
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// Where mcpx keeps things.
+    pub dirs: Dirs,
+    /// The configuration in force here.
+    pub config: Config,
+    /// The settings in force here.
+    pub settings: Settings,
+}
+
+impl Cx {
+    /// A context in which nothing has been looked at yet.
+    pub fn new(inv: Invocation, mut env: Env, out: Out) -> Cx {
+        // These decide where everything else is found, and a daemon that we start must agree.
+        for (key, variable) in [
+            ("paths.configFile", "MCPX_CONFIG"),
+            ("paths.state", "MCPX_STATE_DIR"),
+            ("paths.cache", "MCPX_CACHE_DIR"),
+        ] {
+            if let Some(text) = inv.setting(key).filter(|t| !t.is_empty()) {
+                // Absolute, as whoever inherits the variable may be somewhere else.
+                let path = std::path::absolute(text).unwrap_or_else(|_| PathBuf::from(text));
+                env.set(variable, path);
+            }
+        }
+        Cx { inv, env, out, world: OnceLock::new() }
+    }
+
+    /// The configuration and settings, read once.
+    pub fn world(&self) -> Result<&World> {
+        if let Some(world) = self.world.get() {
+            return Ok(world);
+        }
+        let cwd = std::env::current_dir()
+            .map_err(|e| Error::new(Kind::Unavailable, format!("finding the working directory: {e}")))?;
+        let dirs = self.dirs()?;
+        let uid = crate::proc::uid();
+        let config =
+            config::load(&LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid })?;
+        let flags = self.inv.settings.clone();
+        let settings = Settings::resolve(Layers { flags, ..config.settings_layers(&self.env) })?;
+        Ok(self.world.get_or_init(|| World { cwd, dirs, config, settings }))
+    }
+
+    /// Where mcpx keeps things.
+    pub fn dirs(&self) -> Result<Dirs> {
+        Dirs::from_env(&self.env, crate::proc::uid())
+    }
+
+    /// Whether the answer is to be JSON. Before the settings are known, what was typed decides.
+    pub fn json(&self) -> bool {
+        match self.world.get() {
+            Some(world) => world.settings.get(&settings::OUTPUT_JSON),
+            None => {
+                let typed = self.inv.setting("output.json").or(self.env.text("MCPX_OUTPUT_JSON"));
+                typed.is_some_and(|t| !matches!(t, "false" | "0" | "no" | "off"))
+            }
+        }
+    }
+
+    /// Whether to colour standard output.
+    pub fn color(&self) -> bool {
+        let choice = self.world.get().map(|w| w.settings.get(&settings::OUTPUT_COLOR));
+        match choice.as_deref() {
+            Some("always") => true,
+            Some("never") => false,
+            _ => {
+                let plain = self.env.text("NO_COLOR").is_some() || self.env.text("TERM") == Some("dumb");
+                self.out.is_terminal() && !plain
+            }
+        }
+    }
+
+    /// How wide the terminal is; `None` when standard output is none, and nothing is to be cut.
+    pub fn width(&self) -> Option<usize> {
+        if !self.out.is_terminal() {
+            return None;
+        }
+        let typed = self.env.text("COLUMNS").and_then(|c| c.parse().ok()).filter(|w| *w > 0);
+        typed.or_else(crate::proc::terminal_width).or(Some(FALLBACK_WIDTH))
+    }
+
+    /// The daemon of this configuration, if one is running.
+    pub fn running(&self) -> Result<Option<Client>> {
+        let world = self.world()?;
+        Client::find(&self.boot(world)?)
+    }
+
+    /// The daemon of this configuration, started if need be.
+    pub fn daemon(&self, progress: &Progress) -> Result<Client> {
+        let world = self.world()?;
+        Client::find_or_start(&self.boot(world)?, &|text| progress.say(text))
+    }
+
+    fn boot<'a>(&'a self, world: &'a World) -> Result<Boot<'a>> {
+        Ok(Boot {
+            config: &world.config,
+            settings: &world.settings,
+            dirs: &world.dirs,
+            env: &self.env,
+            exe: own_path()?,
+            dir: &world.cwd,
+        })
+    }
+
+    /// Who is calling: the session is `--session`, else the host's, else that of the run that we are
+    /// part of, else none, so that the daemon mints one.
+    pub fn context(&self) -> Result<CallContext> {
+        let inherited = |name: &str| self.env.text(name).map(str::to_owned);
+        let typed = self.inv.text("session")?.map(str::to_owned);
+        if typed.as_deref() == Some("") {
+            return Err(
+                super::args::usage("--session is empty").hint("leave it out for a session of its own")
+            );
+        }
+        let session_id = inherited("MCPX_SESSION_ID");
+        Ok(CallContext {
+            session: typed.or_else(|| session_id.clone()).or_else(|| inherited("MCPX_SESSION")),
+            session_id,
+            parent_session_id: inherited("MCPX_PARENT_SESSION_ID"),
+            ephemeral: false,
+            cwd: Some(self.world()?.cwd.clone()),
+            pid: Some(std::process::id()),
+            run: inherited("MCPX_RUN"),
+        })
+    }
+}
+
+/// What to say when no server is configured.
+pub fn no_servers(world: &World, what: &str) -> Error {
+    let e = Error::new(Kind::NotFound, format!("{what}: {}", nothing_configured(world)));
+    e.hint("mcpx init writes a .mcpx.json to start from; mcpx init --demo one that works at once")
+}
+
+/// Why there are no namespaces, as the end of a sentence.
+pub fn nothing_configured(world: &World) -> String {
+    match world.config.sources.first() {
+        None => format!("no configuration was found for {}", world.cwd.display()),
+        Some(source) => format!("{} configures no server", source.path.display()),
+    }
+}
+
+/// This binary's own path.
+pub fn own_path() -> Result<PathBuf> {
+    let path = std::env::current_exe()
+        .map_err(|e| Error::new(Kind::Unavailable, format!("finding the path of this binary: {e}")))?;
+    // After an upgrade in place Linux appends a mark to the old binary's path; the new one is where it was.
+    match path.to_str().and_then(|p| p.strip_suffix(" (deleted)")) {
+        Some(upgraded) if Path::new(upgraded).exists() => Ok(PathBuf::from(upgraded)),
+        _ => Ok(path),
+    }
+}
+
+/// How wide a terminal is that does not say.
+const FALLBACK_WIDTH: usize = 80;

@@ -1,0 +1,264 @@
+//! What the configured servers offer, from the cache on disk where it is warm,
+//! and from the daemon for the rest. Knows nothing of how it is shown.
+
+use super::cx::{Cx, World};
+use super::progress::Progress;
+use crate::api::wire::NamespaceRow;
+use crate::catalog::cache::Cache;
+use crate::catalog::rows::{self as catalog_rows, Row};
+use crate::catalog::{ServerSchema, names};
+use crate::config::ServerDef;
+use crate::error::{Error, Kind, Result};
+use crate::settings;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One configured server, under both its names.
+pub struct Namespace<'a> {
+    /// Its definition.
+    pub def: &'a Arc<ServerDef>,
+    /// The identifier that stands for it in a program.
+    pub ident: String,
+}
+
+/// Every configured server, in the configuration's order.
+pub fn namespaces(world: &World) -> Vec<Namespace<'_>> {
+    let idents = names::unique_idents(world.config.servers.iter().map(|s| s.name.as_str()));
+    world.config.servers.iter().zip(idents).map(|(def, ident)| Namespace { def, ident }).collect()
+}
+
+/// Those of the namespaces that `wanted` names, in its order; all of the enabled ones when it names none.
+pub fn select<'a>(world: &'a World, wanted: &[&str]) -> Result<Vec<Namespace<'a>>> {
+    let mut all = namespaces(world);
+    if wanted.is_empty() {
+        all.retain(|n| n.def.enabled);
+        return Ok(all);
+    }
+    let servers: Vec<&str> = world.config.servers.iter().map(|s| s.name.as_str()).collect();
+    let mut picked: Vec<Namespace> = Vec::new();
+    for typed in wanted {
+        let name = names::find_server(typed, &servers)?;
+        // One that is named twice has been picked already.
+        if let Some(at) = all.iter().position(|n| n.def.name == name) {
+            picked.push(all.remove(at));
+        }
+    }
+    Ok(picked)
+}
+
+/// The schema cache, and how old its content may be.
+pub fn cache(world: &World) -> (Cache, Duration) {
+    (Cache::new(&world.dirs.cache), world.settings.get(&settings::CATALOG_CACHE_TTL))
+}
+
+/// Why a configured server cannot be asked at all.
+pub fn unusable(def: &ServerDef) -> Option<Error> {
+    if let Some(problem) = &def.problem {
+        return Some(problem.clone());
+    }
+    (!def.enabled).then(|| {
+        Error::new(Kind::Refused, format!("the server {} is disabled", def.name)).server(&def.name).hint(
+            format!("set \"enabled\": true in its \"mcpx\" block, {}:{}", def.source.display(), def.line),
+        )
+    })
+}
+
+/// A row for each configured server. No server is started for those that the cache knows.
+pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
+    let world = cx.world()?;
+    let (cache, ttl) = cache(world);
+    let mut rows = Vec::with_capacity(world.config.servers.len());
+    let mut missing = 0usize;
+    for Namespace { def, ident } in namespaces(world) {
+        let mut row = NamespaceRow {
+            name: def.name.clone(),
+            ident,
+            description: def.description.clone(),
+            source: Some(def.source.as_ref().clone()),
+            state: "unknown".into(),
+            ..NamespaceRow::default()
+        };
+        if let Some(problem) = &def.problem {
+            row.state = "failed".into();
+            row.error = Some(problem.to_json());
+        } else if !def.enabled {
+            row.state = "disabled".into();
+        } else if let Some(summary) = cache.summary(&def.name, &def.digest, ttl) {
+            row.state = "ready".into();
+            row.tools = Some(summary.tools);
+            row.description = row.description.or(summary.description);
+            row.fetched_at = Some(summary.fetched_at);
+        } else {
+            missing += 1;
+        }
+        rows.push(row);
+    }
+    if missing > 0 {
+        fill(cx, &mut rows, missing);
+    }
+    Ok(rows)
+}
+
+/// Asks the daemon for the rows that are unknown; when that cannot be done they say why.
+fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
+    let progress = Progress::start(&format!("reading the tools of {}", servers(missing)));
+    let answer = cx.daemon(&progress).and_then(|client| client.json("GET", "/v1/namespaces", None));
+    let parsed = answer.and_then(|v| namespace_rows(&v));
+    drop(progress);
+    let mut known: HashMap<String, NamespaceRow> = match parsed {
+        Ok(known) => known.into_iter().map(|r| (r.name.clone(), r)).collect(),
+        Err(e) => {
+            for row in rows.iter_mut().filter(|r| r.state == "unknown") {
+                row.error = Some(e.to_json());
+            }
+            return;
+        }
+    };
+    for row in rows.iter_mut().filter(|r| r.state == "unknown") {
+        if let Some(theirs) = known.remove(&row.name) {
+            let (ident, description) = (std::mem::take(&mut row.ident), row.description.take());
+            *row = NamespaceRow { ident, description: description.or(theirs.description.clone()), ..theirs };
+        }
+    }
+}
+
+/// The rows in an answer of the daemon's.
+pub fn namespace_rows(answer: &Value) -> Result<Vec<NamespaceRow>> {
+    let rows = answer.get("namespaces").cloned().unwrap_or_default();
+    serde_json::from_value(rows).map_err(|e| super::internal(format!("reading the daemon's namespaces: {e}")))
+}
+
+/// A namespace with what was asked of it, or the reason why that is not known.
+pub struct Known<'a, T> {
+    /// The namespace.
+    pub namespace: Namespace<'a>,
+    /// What it offers.
+    pub tools: Result<T>,
+}
+
+/// The tools of these namespaces with their schemas: from the cache, else from the daemon in one request.
+pub fn load<'a>(cx: &'a Cx, namespaces: Vec<Namespace<'a>>) -> Result<Vec<Known<'a, ServerSchema>>> {
+    gather(cx, namespaces, |cache, def, ttl| cache.load(&def.name, &def.digest, ttl), |schema| schema)
+}
+
+/// The same without the schemas: a light row for each tool.
+pub fn load_rows<'a>(cx: &'a Cx, namespaces: Vec<Namespace<'a>>) -> Result<Vec<Known<'a, Vec<Row>>>> {
+    gather(
+        cx,
+        namespaces,
+        |cache, def, ttl| cache.load_rows(&def.name, &def.digest, ttl),
+        |schema| catalog_rows::rows(&schema),
+    )
+}
+
+fn gather<'a, T>(
+    cx: &'a Cx,
+    namespaces: Vec<Namespace<'a>>,
+    cached: impl Fn(&Cache, &ServerDef, Duration) -> Option<T>,
+    of: impl Fn(ServerSchema) -> T,
+) -> Result<Vec<Known<'a, T>>> {
+    let (cache, ttl) = cache(cx.world()?);
+    let mut known: Vec<Known<T>> = Vec::with_capacity(namespaces.len());
+    let mut missing: Vec<usize> = Vec::new();
+    for namespace in namespaces {
+        let def = namespace.def;
+        let tools = match unusable(def) {
+            Some(e) => Err(e),
+            None => cached(&cache, def, ttl).ok_or_else(|| {
+                missing.push(known.len());
+                Error::new(Kind::Unavailable, format!("the tools of {} are not known", def.name))
+                    .server(&def.name)
+            }),
+        };
+        known.push(Known { namespace, tools });
+    }
+    if missing.is_empty() {
+        return Ok(known);
+    }
+    let names: Vec<&str> = missing.iter().map(|i| known[*i].namespace.def.name.as_str()).collect();
+    let answer = ask(cx, &names);
+    for i in missing {
+        let name = known[i].namespace.def.name.clone();
+        known[i].tools = match &answer {
+            Ok(answer) => pick(answer, &name).map(&of),
+            Err(e) => Err(e.clone()),
+        };
+    }
+    Ok(known)
+}
+
+/// One server's tools.
+pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
+    let (cache, ttl) = cache(cx.world()?);
+    match unusable(def) {
+        Some(e) => Err(e),
+        None => match cache.load(&def.name, &def.digest, ttl) {
+            Some(schema) => Ok(schema),
+            None => ask(cx, &[&def.name]).and_then(|answer| pick(&answer, &def.name)),
+        },
+    }
+}
+
+/// What the daemon knows, or finds out, of these servers.
+fn ask(cx: &Cx, servers_by_name: &[&str]) -> Result<Value> {
+    let progress = Progress::start(&format!("reading the tools of {}", servers(servers_by_name.len())));
+    let client = cx.daemon(&progress)?;
+    let query: Vec<String> = servers_by_name.iter().map(|n| format!("server={}", escape(n))).collect();
+    client.json("GET", &format!("/v1/schemas?{}", query.join("&")), None)
+}
+
+fn pick(answer: &Value, name: &str) -> Result<ServerSchema> {
+    let named = |list: &str| {
+        let rows = answer.get(list).and_then(Value::as_array).into_iter().flatten();
+        rows.into_iter().find(|row| row.get("server").and_then(Value::as_str) == Some(name))
+    };
+    if let Some(schema) = named("schemas") {
+        return serde_json::from_value(schema.clone())
+            .map_err(|e| super::internal(format!("reading the daemon's schema of {name}: {e}")));
+    }
+    match named("errors").and_then(|row| row.get("error")) {
+        Some(e) => Err(Error::from_json(e)),
+        None => Err(Error::new(Kind::Unavailable, format!("the daemon knows no server {name}"))
+            .hint("mcpx reload makes it read the configuration again")),
+    }
+}
+
+/// A text as part of a query (RFC 3986): all but the unreserved characters escaped.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+fn servers(n: usize) -> String {
+    if n == 1 { "1 server".into() } else { format!("{n} servers") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_are_escaped_for_a_query() {
+        assert_eq!(escape("a b&c=ü/~"), "a%20b%26c%3D%C3%BC%2F~");
+    }
+
+    #[test]
+    fn an_answer_gives_the_schema_or_the_reason() {
+        let answer = json!({
+            "schemas": [{"server":"a","digest":"d","fetchedAt":1,"protocol":"p","tools":[]}],
+            "errors": [{"server":"b","error":{"kind":"timeout","message":"too slow"}}]
+        });
+        assert_eq!(pick(&answer, "a").unwrap().digest, "d");
+        assert_eq!(pick(&answer, "b").unwrap_err().kind(), Kind::Timeout);
+        assert!(pick(&answer, "c").unwrap_err().message().contains("no server c"));
+    }
+}

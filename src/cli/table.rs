@@ -1,0 +1,260 @@
+//! Lays rows out in columns that fit a terminal, or in full where there is
+//! none. Knows nothing of what the rows are about.
+
+use std::fmt::Write;
+
+/// A column is not squeezed below this many cells, lest nothing of it can be read.
+const NARROWEST: usize = 6;
+/// Between two columns.
+const GAP: usize = 2;
+
+/// How a cell is shown where colours are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// As it is.
+    #[default]
+    Plain,
+    /// Less important.
+    Dim,
+    /// Something is wrong.
+    Bad,
+    /// A name.
+    Strong,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    text: String,
+    tone: Tone,
+    right: bool,
+}
+
+impl Cell {
+    /// A plain cell. Line ends and control characters become blanks: a row is one line.
+    pub fn new(text: impl AsRef<str>) -> Cell {
+        Cell { text: one_line(text.as_ref()), ..Cell::default() }
+    }
+    /// A number, set to the right.
+    pub fn number(n: impl ToString) -> Cell {
+        Cell { text: n.to_string(), right: true, ..Cell::default() }
+    }
+    /// Gives the cell a tone.
+    pub fn tone(mut self, tone: Tone) -> Cell {
+        self.tone = tone;
+        self
+    }
+}
+
+/// The text on one line: every run of white space and control characters is one blank.
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.trim().chars() {
+        if c.is_whitespace() || c.is_control() {
+            if !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Rows under a header.
+pub struct Table {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn new(header: &[&'static str]) -> Table {
+        Table { header: header.to_vec(), rows: Vec::new() }
+    }
+    /// Adds a row, a cell for each column.
+    pub fn row(&mut self, cells: Vec<Cell>) {
+        debug_assert_eq!(cells.len(), self.header.len());
+        self.rows.push(cells);
+    }
+    /// The table as text, each line ended. `width` is the terminal's, or `None` where nothing is cut.
+    pub fn render(&self, width: Option<usize>, color: bool) -> String {
+        let columns = self.header.len();
+        let mut widths: Vec<usize> = self.header.iter().map(|h| h.len()).collect();
+        for row in &self.rows {
+            for (w, cell) in widths.iter_mut().zip(row) {
+                *w = (*w).max(display_width(&cell.text));
+            }
+        }
+        if let Some(width) = width {
+            squeeze(&mut widths, width.saturating_sub(GAP * columns.saturating_sub(1)));
+        }
+        let mut out = String::new();
+        let header: Vec<Cell> = self
+            .header
+            .iter()
+            .enumerate()
+            .map(|(i, h)| {
+                let right = !self.rows.is_empty() && self.rows.iter().all(|r| r[i].right);
+                Cell { text: (*h).to_owned(), tone: Tone::Dim, right }
+            })
+            .collect();
+        for row in std::iter::once(&header).chain(&self.rows) {
+            let start = out.len();
+            for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                if i > 0 {
+                    out.push_str("  ");
+                }
+                let text = fit(&cell.text, *width);
+                let pad = width - display_width(&text);
+                let last = i + 1 == columns;
+                if cell.right {
+                    let _ = write!(out, "{:pad$}", "");
+                }
+                out.push_str(&paint(&text, cell.tone, color));
+                if !cell.right && !last {
+                    let _ = write!(out, "{:pad$}", "");
+                }
+            }
+            let end = out.trim_end_matches(' ').len();
+            out.truncate(end.max(start));
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// Takes from the widest column until all fit, but leaves each readable.
+fn squeeze(widths: &mut [usize], room: usize) {
+    loop {
+        let sum: usize = widths.iter().sum();
+        if sum <= room {
+            return;
+        }
+        let widest = widths.iter().copied().max().unwrap_or(0);
+        if widest <= NARROWEST {
+            return;
+        }
+        let second = widths.iter().copied().filter(|w| *w < widest).max().unwrap_or(0).max(NARROWEST);
+        // The last of equals gives way first: it is the most talkative one.
+        if let Some(w) = widths.iter_mut().rev().find(|w| **w == widest) {
+            *w = second.max(widest.saturating_sub(sum - room)).min(widest - 1);
+        }
+    }
+}
+
+/// The text, cut to `width` cells with an ellipsis where it is longer.
+pub fn fit(text: &str, width: usize) -> String {
+    if text.len() <= width || display_width(text) <= width {
+        return text.to_owned();
+    }
+    let (mut out, mut used) = (String::new(), 0);
+    for c in text.chars() {
+        let w = char_width(c);
+        if used + w > width.saturating_sub(1) {
+            break;
+        }
+        used += w;
+        out.push(c);
+    }
+    let end = out.trim_end().len();
+    out.truncate(end);
+    if width > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// The text in its tone, as a terminal understands it (ECMA-48 select graphic rendition).
+pub fn paint(text: &str, tone: Tone, color: bool) -> String {
+    let code = match tone {
+        Tone::Plain => return text.to_owned(),
+        _ if !color || text.is_empty() => return text.to_owned(),
+        Tone::Dim => "2",
+        Tone::Bad => "31",
+        Tone::Strong => "1",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// How many cells of a terminal the text takes.
+pub fn display_width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().map(char_width).sum() }
+}
+
+/// How many cells a character takes: the wide blocks of Unicode's East Asian Width, and marks that
+/// take none. An approximation by block, good enough to keep columns straight.
+fn char_width(c: char) -> usize {
+    match u32::from(c) {
+        0x0300..=0x036f | 0x200b..=0x200f | 0x20d0..=0x20ff | 0xfe00..=0xfe0f | 0xe0100..=0xe01ef => 0,
+        0x1100..=0x115f
+        | 0x2e80..=0x303e
+        | 0x3041..=0x33ff
+        | 0x3400..=0x4dbf
+        | 0x4e00..=0x9fff
+        | 0xa000..=0xa4cf
+        | 0xac00..=0xd7a3
+        | 0xf900..=0xfaff
+        | 0xfe30..=0xfe4f
+        | 0xff00..=0xff60
+        | 0xffe0..=0xffe6
+        | 0x1f300..=0x1f64f
+        | 0x1f680..=0x1f6ff
+        | 0x1f900..=0x1f9ff
+        | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Table {
+        let mut t = Table::new(&["NAME", "TOOLS", "DESCRIPTION"]);
+        t.row(vec![
+            Cell::new("demo"),
+            Cell::number(9),
+            Cell::new("says\nwhat it\t is told, and more than that"),
+        ]);
+        t.row(vec![Cell::new("日本"), Cell::number(12), Cell::new("x").tone(Tone::Bad)]);
+        t
+    }
+
+    #[test]
+    fn a_pipe_gets_everything() {
+        assert_eq!(
+            sample().render(None, false),
+            "NAME  TOOLS  DESCRIPTION\n\
+             demo      9  says what it is told, and more than that\n\
+             日本     12  x\n"
+        );
+    }
+
+    #[test]
+    fn a_terminal_gets_what_fits() {
+        for width in 25..80 {
+            for line in sample().render(Some(width), false).lines() {
+                assert!(display_width(line) <= width, "{width}: {line:?}");
+            }
+        }
+        assert!(sample().render(Some(30), false).contains("demo      9  says what it is…"));
+        // Narrower than can be read: overflows rather than showing nothing.
+        assert!(sample().render(Some(1), false).contains("demo"));
+    }
+
+    #[test]
+    fn colours_only_where_they_are_wanted() {
+        assert!(!sample().render(None, false).contains('\x1b'));
+        assert!(sample().render(None, true).contains("\x1b[31mx\x1b[0m"));
+    }
+
+    #[test]
+    fn wide_and_combining_characters_are_counted() {
+        assert_eq!(display_width("e\u{301}"), 1);
+        assert_eq!(display_width("한국어"), 6);
+        assert_eq!(fit("한국어", 4), "한…");
+        assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit("abcd", 0), "");
+    }
+}

@@ -1,0 +1,440 @@
+//! One server's definition: its fields in a configuration file, what they mean,
+//! and what makes a definition unusable. A fault here is that server's own
+//! problem: it never keeps the file's other servers from working.
+
+use super::expand::expand;
+use super::fields::OPTIONS;
+use super::node::{Item, Node};
+use crate::error::{Error, Kind};
+use crate::settings::{self, FromVal};
+use crate::util::{self, Env};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A program that is started, and spoken to over its stdin and stdout.
+    Stdio {
+        /// The program: a path, or a name to look up on PATH.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables on top of the inherited ones.
+        env: Vec<(String, String)>,
+        /// Its working directory, absolute, when the definition says one.
+        cwd: Option<PathBuf>,
+    },
+    /// A server that is already there, over streamable HTTP.
+    Http {
+        /// Its address, `http://` or `https://`.
+        url: String,
+        /// Headers to send with every request.
+        headers: Vec<(String, String)>,
+    },
+}
+
+impl fmt::Debug for Transport {
+    /// Without the values of variables and headers, and without a URL's query: they may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |pairs: &[(String, String)]| {
+            pairs.iter().map(|(name, _)| format!("{name}=********")).collect::<Vec<_>>()
+        };
+        match self {
+            Transport::Stdio { command, args, env, cwd } => f
+                .debug_struct("Stdio")
+                .field("command", command)
+                .field("args", args)
+                .field("env", &names(env))
+                .field("cwd", cwd)
+                .finish(),
+            Transport::Http { url, headers } => f
+                .debug_struct("Http")
+                .field("url", &url.split('?').next().unwrap_or_default())
+                .field("headers", &names(headers))
+                .finish(),
+        }
+    }
+}
+
+/// What a server's `"mcpx"` block says; absent values come from the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// What an instance is keyed by, instead of `pool.scope`.
+    pub scope: Option<String>,
+    /// `shared` or `exclusive`, instead of `pool.sharing`.
+    pub sharing: Option<String>,
+    /// Instead of `pool.startTimeout`.
+    pub start_timeout: Option<Duration>,
+    /// Instead of `pool.callTimeout`; zero is no limit.
+    pub call_timeout: Option<Duration>,
+    /// Instead of `pool.idleTimeout`; zero is never.
+    pub idle_timeout: Option<Duration>,
+    /// Instead of `pool.max`.
+    pub max: Option<usize>,
+}
+
+/// One server as a configuration file defines it, variables expanded.
+#[derive(Clone, Debug)]
+pub struct ServerDef {
+    /// Its name, unique among the servers in force.
+    pub name: String,
+    /// How it is reached. Not meaningful when there is a `problem`.
+    pub transport: Transport,
+    /// Whether it is switched on.
+    pub enabled: bool,
+    /// What it is for, in the configuration's words.
+    pub description: Option<String>,
+    /// Its own options.
+    pub options: ServerOptions,
+    /// The file that defines it.
+    pub source: Arc<PathBuf>,
+    /// The line of its name in that file.
+    pub line: u32,
+    /// 16 hexadecimal digits over how the server is reached, before variables
+    /// are expanded. Neither `options` nor the description is part of it: to
+    /// change those restarts nothing.
+    pub digest: String,
+    /// Why the definition cannot be used.
+    pub problem: Option<Error>,
+}
+
+/// What a block in a file turned out to be.
+pub(super) enum Block {
+    /// A definition.
+    Server(Box<ServerDef>),
+    /// No definition, only a switch over the one in a file further away.
+    Switch(bool),
+}
+
+/// Where a block stands.
+pub(super) struct Place<'a> {
+    pub path: &'a Arc<PathBuf>,
+    pub base: &'a Path,
+    pub env: &'a Env,
+}
+
+/// A text, and the line that it is on.
+struct Said<'a> {
+    text: &'a str,
+    line: u32,
+}
+
+/// What is wrong with a block, and in which line.
+type Fault = (u32, String);
+
+/// A block's fields, as they are written.
+#[derive(Default)]
+struct Fields<'a> {
+    command: Option<Said<'a>>,
+    args: Vec<Said<'a>>,
+    env: Vec<(&'a str, Said<'a>)>,
+    cwd: Option<Said<'a>>,
+    url: Option<Said<'a>>,
+    headers: Vec<(&'a str, Said<'a>)>,
+    enabled: Option<bool>,
+    description: Option<String>,
+    options: ServerOptions,
+    own: Own,
+}
+
+/// What the `"mcpx"` block says of the same things as the block around it; it comes first.
+#[derive(Default)]
+struct Own {
+    enabled: Option<bool>,
+    description: Option<String>,
+}
+
+/// Reads a server's block. Never fails: what is wrong becomes the server's problem.
+pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
+    let mut fields = Fields::default();
+    let mut fault: Option<Fault> = None;
+    if name.trim().is_empty() {
+        fault = Some((block.line, "its name is empty".into()));
+    }
+    match &block.item {
+        Item::Object(members) => {
+            for (key, node) in members {
+                if let Err(found) = fields.take(key, node) {
+                    fault.get_or_insert(found);
+                }
+            }
+        }
+        _ => {
+            let what = format!("its definition must be an object, not {}", block.shape());
+            fault.get_or_insert((block.line, what));
+        }
+    }
+    let switch = fields.own.enabled.or(fields.enabled);
+    if let (None, None, None, Some(on)) = (&fields.command, &fields.url, &fault, switch) {
+        return Block::Switch(on);
+    }
+    if fault.is_none() {
+        let what = match (&fields.command, &fields.url) {
+            (None, None) => Some("has neither \"command\" nor \"url\""),
+            (Some(_), Some(_)) => Some("has both \"command\" and \"url\"; keep one"),
+            _ => None,
+        };
+        fault = what.map(|what| (block.line, what.into()));
+    }
+    let mut digest = fields.digest_parts();
+    let description = fields.own.description.take().or(fields.description.take());
+    let options = std::mem::take(&mut fields.options);
+    let transport = fields.transport(place, &mut digest).unwrap_or_else(|found| {
+        fault.get_or_insert(found);
+        nothing()
+    });
+    let problem = fault.map(|(line, what)| {
+        let message = format!("{}:{line}: server \"{name}\": {what}", place.path.display());
+        Error::new(Kind::Config, message).server(name)
+    });
+    Block::Server(Box::new(ServerDef {
+        transport,
+        enabled: switch.unwrap_or(true),
+        description,
+        options,
+        source: place.path.clone(),
+        line: block.line,
+        digest: util::digest(digest, 16),
+        problem,
+        name: name.to_owned(),
+    }))
+}
+
+/// A server that is switched on, but that no file defines.
+pub(super) fn undefined(name: String, source: Arc<PathBuf>, line: u32) -> ServerDef {
+    let what = "has neither \"command\" nor \"url\", and no file further away defines it";
+    let message = format!("{}:{line}: server \"{name}\": {what}", source.display());
+    ServerDef {
+        problem: Some(Error::new(Kind::Config, message).server(&name)),
+        transport: nothing(),
+        enabled: true,
+        description: None,
+        options: ServerOptions::default(),
+        digest: util::digest([], 16),
+        source,
+        line,
+        name,
+    }
+}
+
+/// Stands for the transport of a definition that cannot be used.
+fn nothing() -> Transport {
+    Transport::Stdio { command: String::new(), args: Vec::new(), env: Vec::new(), cwd: None }
+}
+
+impl<'a> Fields<'a> {
+    /// Takes one member of the block. Members that only other hosts know are passed over.
+    fn take(&mut self, key: &str, node: &'a Node) -> Result<(), Fault> {
+        match key {
+            "command" => self.command = Some(said(key, node)?),
+            "args" => self.args = texts(key, node)?,
+            "env" => self.env = pairs(key, node)?,
+            "cwd" => self.cwd = Some(said(key, node)?),
+            "url" | "serverUrl" | "httpUrl" => {
+                let url = said(key, node)?;
+                if self.url.as_ref().is_some_and(|first| first.text != url.text) {
+                    return Err((url.line, format!("{key}: another field already gives another address")));
+                }
+                self.url = Some(url);
+            }
+            "headers" => self.headers = pairs(key, node)?,
+            "description" => self.description = Some(said(key, node)?.text.to_owned()),
+            "enabled" | "disabled" => {
+                let on = flag(key, node)? == (key == "enabled");
+                if self.enabled.is_some_and(|first| first != on) {
+                    return Err((node.line, "\"enabled\" and \"disabled\" contradict each other".into()));
+                }
+                self.enabled = Some(on);
+            }
+            "mcpx" => self.own(node)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads the `"mcpx"` block, in which an unknown key is an error.
+    fn own(&mut self, block: &Node) -> Result<(), Fault> {
+        let Item::Object(members) = &block.item else {
+            return Err((block.line, format!("mcpx: expected an object, got {}", block.shape())));
+        };
+        for (key, node) in members {
+            let field = || format!("mcpx.{key}");
+            // The values are of the kind of the setting that they stand in for.
+            let parse = |setting: &dyn settings::Declared| {
+                let value = setting.kind().parse_json(&node.to_value());
+                value.map_err(|what| (node.line, format!("{}: {what}", field())))
+            };
+            let own = &mut self.options;
+            match key.as_ref() {
+                "scope" => own.scope = String::from_val(&parse(&settings::POOL_SCOPE)?),
+                "sharing" => own.sharing = String::from_val(&parse(&settings::POOL_SHARING)?),
+                "startTimeout" => {
+                    own.start_timeout = Duration::from_val(&parse(&settings::POOL_START_TIMEOUT)?);
+                }
+                "callTimeout" => {
+                    own.call_timeout = Duration::from_val(&parse(&settings::POOL_CALL_TIMEOUT)?);
+                }
+                "idleTimeout" => {
+                    own.idle_timeout = Duration::from_val(&parse(&settings::POOL_IDLE_TIMEOUT)?);
+                }
+                "max" => {
+                    let max = i64::from_val(&parse(&settings::POOL_MAX)?);
+                    own.max = max.and_then(|m| usize::try_from(m).ok());
+                }
+                "description" => self.own.description = Some(said(&field(), node)?.text.to_owned()),
+                "enabled" => self.own.enabled = Some(flag(&field(), node)?),
+                _ => {
+                    let near = util::did_you_mean(key, OPTIONS.iter().map(|(key, _)| *key));
+                    let near = near.map(|n| format!("; {n}")).unwrap_or_default();
+                    return Err((node.line, format!("mcpx: unknown key \"{key}\"{near}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the digest is over: how the server is reached, as written. Each
+    /// part follows a tag that says how many parts belong together, so that no
+    /// two definitions give the same parts.
+    fn digest_parts(&self) -> Vec<&'a [u8]> {
+        let mut parts: Vec<&'a [u8]> = Vec::with_capacity(16);
+        for (tag, said) in [("command", &self.command), ("url", &self.url), ("cwd", &self.cwd)] {
+            if let Some(said) = said {
+                parts.extend([tag.as_bytes(), said.text.as_bytes()]);
+            }
+        }
+        parts.extend(self.args.iter().flat_map(|a| [b"arg".as_slice(), a.text.as_bytes()]));
+        for (tag, list) in [("env", &self.env), ("header", &self.headers)] {
+            let mut sorted: Vec<(&'a str, &'a str)> = list.iter().map(|(k, v)| (*k, v.text)).collect();
+            sorted.sort_unstable();
+            parts.extend(sorted.into_iter().flat_map(|(k, v)| [tag.as_bytes(), k.as_bytes(), v.as_bytes()]));
+        }
+        parts
+    }
+
+    /// Expands variables and resolves relative paths. A definition that depends
+    /// on its file's directory has the directory in its digest.
+    fn transport(self, place: &Place<'a>, digest: &mut Vec<&'a [u8]>) -> Result<Transport, Fault> {
+        let fill = |said: &Said, field: &dyn Fn() -> String| {
+            expand(said.text, place.env).map_err(|what| (said.line, format!("{}: {what}", field())))
+        };
+        let fill_pairs = |field: &str, pairs: &[(&str, Said)]| {
+            let each = pairs.iter().map(|(k, v)| {
+                let value = fill(v, &|| format!("{field}.{k}"))?;
+                Ok(((*k).to_owned(), value))
+            });
+            each.collect::<Result<Vec<_>, Fault>>()
+        };
+        if let Some(said) = self.url {
+            let url = fill(&said, &|| "url".into())?;
+            check_url(&url).map_err(|what| (said.line, format!("url: {what}")))?;
+            let headers = fill_pairs("headers", &self.headers)?;
+            for ((name, value), (_, said)) in headers.iter().zip(&self.headers) {
+                check_header(name, value).map_err(|what| (said.line, format!("headers.{name}: {what}")))?;
+            }
+            return Ok(Transport::Http { url, headers });
+        }
+        let mut relative = false;
+        let mut anchor = |path: &str| {
+            relative |= !path.starts_with('/');
+            place.base.join(path)
+        };
+        let mut command = String::new();
+        if let Some(said) = self.command {
+            command = fill(&said, &|| "command".into())?;
+            if command.trim().is_empty() {
+                return Err((said.line, "command: is empty".into()));
+            }
+            if command.contains('/') {
+                command = anchor(&command).to_string_lossy().into_owned();
+            }
+        }
+        let mut args = Vec::with_capacity(self.args.len());
+        for (i, said) in self.args.iter().enumerate() {
+            args.push(fill(said, &|| format!("args[{i}]"))?);
+        }
+        let env = fill_pairs("env", &self.env)?;
+        let cwd = match self.cwd {
+            Some(said) => Some(anchor(&fill(&said, &|| "cwd".into())?)),
+            None => None,
+        };
+        if relative {
+            digest.extend([b"base".as_slice(), place.base.as_os_str().as_encoded_bytes()]);
+        }
+        Ok(Transport::Stdio { command, args, env, cwd })
+    }
+}
+
+fn said<'a>(field: &str, node: &'a Node) -> Result<Said<'a>, Fault> {
+    let line = node.line;
+    match &node.item {
+        Item::Text(text) if text.contains('\0') => {
+            Err((line, format!("{field}: must not contain a NUL character")))
+        }
+        Item::Text(text) => Ok(Said { text, line }),
+        Item::List(_) if field == "command" => {
+            Err((line, "command: expected a text, got a list; put what follows into \"args\"".into()))
+        }
+        _ => Err((line, format!("{field}: expected a text, got {}", node.shape()))),
+    }
+}
+
+fn flag(field: &str, node: &Node) -> Result<bool, Fault> {
+    match node.item {
+        Item::Bool(on) => Ok(on),
+        _ => Err((node.line, format!("{field}: expected true or false, got {}", node.shape()))),
+    }
+}
+
+fn texts<'a>(field: &str, node: &'a Node) -> Result<Vec<Said<'a>>, Fault> {
+    let Item::List(list) = &node.item else {
+        return Err((node.line, format!("{field}: expected a list, got {}", node.shape())));
+    };
+    let each = list.iter().enumerate();
+    // The field is named again only where it is wrong: naming it costs, and few are.
+    each.map(|(i, node)| said("", node).or_else(|_| said(&format!("{field}[{i}]"), node))).collect()
+}
+
+fn pairs<'a>(field: &str, node: &'a Node) -> Result<Vec<(&'a str, Said<'a>)>, Fault> {
+    let Item::Object(members) = &node.item else {
+        return Err((node.line, format!("{field}: expected an object, got {}", node.shape())));
+    };
+    let each = members.iter().map(|(key, node)| {
+        if key.is_empty() || key.contains(['=', '\0']) {
+            return Err((node.line, format!("{field}: \"{}\" cannot be a name", key.escape_debug())));
+        }
+        let said = said("", node).or_else(|_| said(&format!("{field}.{key}"), node))?;
+        Ok((key.as_ref(), said))
+    });
+    each.collect()
+}
+
+fn check_url(url: &str) -> Result<(), String> {
+    let lower = url.to_ascii_lowercase();
+    let rest = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"));
+    match rest {
+        None => Err("must begin with http:// or https://".into()),
+        Some(rest) if rest.is_empty() || rest.starts_with(['/', '?', '#', ':']) => {
+            Err("names no host".into())
+        }
+        Some(_) if url.chars().any(|c| c.is_whitespace() || c.is_control()) => {
+            Err("must not contain spaces or control characters".into())
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Checks a header against RFC 9110 (a name is a token; a value has no control characters).
+fn check_header(name: &str, value: &str) -> Result<(), String> {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if !name.bytes().all(token) {
+        return Err("is no name of a header".into());
+    }
+    if value.chars().any(|c| c.is_control() && c != '\t') {
+        return Err("its value must be one line, without control characters".into());
+    }
+    Ok(())
+}

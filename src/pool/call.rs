@@ -1,0 +1,230 @@
+//! The path of one call: find the tool, check the arguments, take a lease,
+//! send. Knows nothing of who called from where.
+//!
+//! With the schema known and an instance ready, that is a handful of short
+//! locks; the arguments are copied once, into the request, and parsed only to be validated.
+
+use super::connect::Options;
+use super::instance::{End, Lease};
+use super::schema::{Known, constrains};
+use super::server::{Limits, Server};
+use super::{Call, Caller, Pool};
+use crate::catalog::validate;
+use crate::error::{Error, Kind, Result};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// `tools/call`'s params.
+#[derive(Serialize)]
+struct Params<'a> {
+    name: &'a str,
+    arguments: &'a RawValue,
+}
+
+/// A call whose tool is known and whose arguments passed.
+struct Prepared {
+    tool: String,
+    params: Box<RawValue>,
+}
+
+/// One call on its way.
+struct Errand<'a> {
+    call: &'a Call<'a>,
+    caller: &'a Caller,
+    begun: Instant,
+    /// An instance was found dead before anything was sent to it; once is bad luck, twice is an error.
+    unlucky: bool,
+}
+
+impl Pool {
+    /// Calls a tool and returns the `CallToolResult` as the server sent it;
+    /// `isError` in it is no error here.
+    ///
+    /// # Errors
+    /// `NotFound` (server or tool, with the nearest names), `Refused` (disabled),
+    /// `Usage` (arguments that break the schema), `Busy`, `Unavailable` (did not
+    /// start; nothing was sent), `OutcomeUnknown` (the connection broke, or the
+    /// server was stopped, after sending), `Timeout`, `Cancelled`, `Tool` (a JSON-RPC error).
+    pub fn call(&self, call: Call<'_>, caller: &Caller) -> Result<Box<RawValue>> {
+        let mut errand = Errand { call: &call, caller, begun: Instant::now(), unlucky: false };
+        loop {
+            let server = self.server(call.server)?;
+            match errand.attempt(self, &server) {
+                Ok(Some(result)) => return Ok(result),
+                // Nothing was sent: the instance or the definition went away meanwhile.
+                Ok(None) => {}
+                Err(error) => {
+                    let error = match error.server_name() {
+                        Some(_) => error,
+                        None => error.server(&server.def.name),
+                    };
+                    return Err(match error.tool_name() {
+                        Some(_) => error,
+                        None => error.tool(call.tool),
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Errand<'_> {
+    /// One try; `None` when nothing was sent and the next try may do better.
+    fn attempt(&mut self, pool: &Pool, server: &Arc<Server>) -> Result<Option<Box<RawValue>>> {
+        let limits = server.usable()?;
+        let mut prepared = None;
+        let known = server.core.known(limits.ttl);
+        if let Some(known) = &known {
+            match self.prepare(known, limits) {
+                Ok(ready) => prepared = Some(ready),
+                Err(error) if known.live => return Err(error),
+                // What disk remembers may be behind the server: ask before refusing.
+                Err(_) => {}
+            }
+        }
+        let (key, missing) = pool.places.key(&limits.scope, self.caller);
+        if let Some(missing) = missing {
+            server.core.warn(format!(
+                "server \"{}\" has scope \"{}\", but {missing}; each such call gets an instance of its own",
+                server.def.name,
+                limits.scope.word()
+            ));
+        }
+        let deadline = self.deadline(limits);
+        let Some(lease) = server.lease(&key, deadline, self.call.cancel)? else { return Ok(None) };
+        if let Some(session) = &lease.instance.key.session
+            && self.caller.ephemeral
+            && pool.ended.contains(session)
+        {
+            lease.instance.retire(End::SessionEnded, false);
+            return Err(lease.instance.ended(&End::SessionEnded, Kind::Cancelled));
+        }
+        let prepared = match prepared {
+            Some(ready) => ready,
+            None => {
+                let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+                let timeout = Some(left.map_or(limits.start_timeout, |l| l.min(limits.start_timeout)));
+                let options = Options { timeout, cancel: self.call.cancel, progress: None };
+                let known = match server.core.list(&lease.upstream, &options, known.as_ref()) {
+                    Ok(known) => known,
+                    Err(error) => return self.unsent(error, &lease),
+                };
+                lease.instance.note_answer(false);
+                self.prepare(&known, limits)?
+            }
+        };
+        self.send(&lease, prepared, limits)
+    }
+
+    fn send(&mut self, lease: &Lease, prepared: Prepared, limits: &Limits) -> Result<Option<Box<RawValue>>> {
+        let timeout = match self.call.timeout {
+            Some(limit) if limit.is_zero() => None,
+            Some(limit) => Some(limit.saturating_sub(self.begun.elapsed())),
+            None => limits.call_timeout,
+        };
+        if timeout.is_some_and(|t| t.is_zero()) {
+            return Err(Error::new(Kind::Timeout, "timed out before the call was sent").tool(prepared.tool));
+        }
+        let options = Options { timeout, cancel: self.call.cancel, progress: self.call.progress.clone() };
+        let outcome = lease.upstream.request("tools/call", Some(prepared.params), &options);
+        let error = match outcome {
+            Ok(result) => {
+                lease.instance.note_answer(true);
+                return Ok(Some(result));
+            }
+            Err(error) => error,
+        };
+        let name = |error: Error| error.tool(&prepared.tool);
+        match error.kind() {
+            Kind::Unavailable => self.unsent(error, lease).map_err(name),
+            // It does not read what is sent to it.
+            Kind::Busy => Err(name(error)),
+            Kind::Timeout => {
+                lease.instance.note_error(error.message());
+                lease.instance.probe(limits.start_timeout);
+                Err(name(error))
+            }
+            Kind::OutcomeUnknown => {
+                lease.instance.notice_crash();
+                Err(name(match lease.instance.deliberate_end() {
+                    Some(end) => lease.instance.ended(&end, Kind::OutcomeUnknown),
+                    None => error,
+                }))
+            }
+            // The caller's own doing; the server has been told.
+            Kind::Cancelled if self.call.cancel.is_cancelled() => Err(name(error)),
+            Kind::Cancelled => Err(name(match lease.instance.deliberate_end() {
+                Some(end) => lease.instance.ended(&end, Kind::OutcomeUnknown),
+                None => error,
+            })),
+            // The server answered, if only with a refusal.
+            _ => {
+                lease.instance.note_answer(true);
+                Err(name(error))
+            }
+        }
+    }
+
+    /// What to do when the connection was found broken before the call was sent.
+    fn unsent(&mut self, error: Error, lease: &Lease) -> Result<Option<Box<RawValue>>> {
+        lease.instance.notice_crash();
+        lease.instance.note_error(error.message());
+        if let Some(end) = lease.instance.deliberate_end() {
+            return match end.dismisses() {
+                true => Err(lease.instance.ended(&end, Kind::Unavailable)),
+                false => Ok(None),
+            };
+        }
+        if lease.upstream.is_closed() && !std::mem::replace(&mut self.unlucky, true) {
+            return Ok(None);
+        }
+        Err(error)
+    }
+
+    /// Until when the caller waits for its turn.
+    fn deadline(&self, limits: &Limits) -> Option<Instant> {
+        match self.call.timeout {
+            Some(limit) if limit.is_zero() => None,
+            Some(limit) => Some(self.begun + limit),
+            None => limits.call_timeout.map(|limit| self.begun + limits.start_timeout + limit),
+        }
+    }
+
+    /// Finds the tool and checks the arguments.
+    fn prepare(&self, known: &Known, limits: &Limits) -> Result<Prepared> {
+        let tool = known.tool(self.call.tool)?;
+        let empty;
+        let arguments = match self.call.arguments.as_deref().filter(|a| a.get() != "null") {
+            Some(arguments) => arguments,
+            None => {
+                empty = no_arguments();
+                &*empty
+            }
+        };
+        let wrong = |why: String| {
+            let server = &known.schema.server;
+            Error::new(Kind::Usage, format!("the arguments of {server}.{} are wrong: {why}", tool.name))
+                .server(server)
+                .tool(&tool.name)
+                .hint(format!("`mcpx types {server}` shows what it takes"))
+        };
+        if !arguments.get().trim_start().starts_with('{') {
+            return Err(wrong("expected a JSON object".into()));
+        }
+        if limits.validate && constrains(&tool.input_schema) {
+            let value: Value = serde_json::from_str(arguments.get()).map_err(|e| wrong(e.to_string()))?;
+            validate::arguments(&tool.input_schema, &value).map_err(wrong)?;
+        }
+        let params = to_raw_value(&Params { name: &tool.name, arguments })
+            .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
+        Ok(Prepared { tool: tool.name.clone(), params })
+    }
+}
+
+/// `{}`.
+fn no_arguments() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}

@@ -1,0 +1,56 @@
+//! The words that the enumerations among the settings take, each with its meaning.
+
+use super::kind::Choice;
+
+/// What an instance can be keyed by.
+pub const SCOPES: &[Choice] = &[
+    ("global", "one for everybody"),
+    ("repo", "one for each git repository, its worktrees included"),
+    ("worktree", "one for each git worktree"),
+    ("cwd", "one for each working directory"),
+    ("session", "one for each session"),
+    ("parent-session", "one for a session and those that it spawned"),
+    ("pid", "one for each process that calls"),
+    ("call", "one for each call"),
+    ("named:<x>", "one for everybody who gives this name"),
+];
+
+/// Whether an instance is shared.
+pub const SHARING: &[Choice] = &[
+    ("shared", "any number of calls at once"),
+    ("exclusive", "one call at a time; the rest queue in order"),
+];
+
+/// When to print in colour.
+pub const COLOR: &[Choice] =
+    &[("auto", "on a terminal, unless NO_COLOR is set"), ("always", "always"), ("never", "never")];
+
+/// What becomes of images and audio.
+pub const MEDIA: &[Choice] = &[
+    ("file", "each is written to a file, and its path is printed"),
+    ("inline", "left in the result as base64"),
+];
+
+/// Levels of a log record, lowest first.
+pub const LEVELS: &[Choice] = &[
+    ("trace", "everything"),
+    ("debug", "what helps to find a fault"),
+    ("info", "what happened"),
+    ("warn", "what may be wrong"),
+    ("error", "what is wrong"),
+    ("off", "nothing"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Level;
+
+    #[test]
+    fn the_levels_are_those_of_the_log() {
+        let words = LEVELS.iter().map(|(word, _)| *word);
+        assert!(words.clone().all(|w| Level::from_word(w).is_some_and(|l| l.word() == w)));
+        assert_eq!(words.map(|w| Level::from_word(w).unwrap()).max(), Some(Level::Off));
+        assert_eq!(LEVELS.len(), Level::Off as usize + 1);
+    }
+}

@@ -1,0 +1,91 @@
+//! Defines every setting. The order of `ALL` is the order of the documentation;
+//! the defaults are in `defaults.json`, and a test holds the two together.
+
+mod daemon;
+mod general;
+mod scripts;
+mod servers;
+
+use super::declared::Declared;
+pub use daemon::*;
+pub use general::*;
+pub use scripts::*;
+pub use servers::*;
+
+/// Every setting, family by family.
+pub static ALL: &[&dyn Declared] = &[
+    &PRESET,
+    &PATHS_CONFIG_FILE,
+    &PATHS_STATE,
+    &PATHS_CACHE,
+    &POOL_SCOPE,
+    &POOL_SHARING,
+    &POOL_START_TIMEOUT,
+    &POOL_CALL_TIMEOUT,
+    &POOL_IDLE_TIMEOUT,
+    &POOL_STOP_GRACE,
+    &POOL_KILL_GRACE,
+    &POOL_MAX,
+    &POOL_QUEUE,
+    &POOL_COOL_DOWN_MIN,
+    &POOL_COOL_DOWN_MAX,
+    &POOL_STDERR_TAIL,
+    &MCP_MAX_MESSAGE,
+    &MCP_MAX_DEPTH,
+    &MCP_VALIDATE_ARGUMENTS,
+    &CATALOG_CACHE_TTL,
+    &CATALOG_CONCURRENCY,
+    &CATALOG_DESCRIBE,
+    &SEARCH_LIMIT,
+    &SCRIPT_RUNTIME,
+    &SCRIPT_RUNTIME_ORDER,
+    &SCRIPT_RUNTIMES,
+    &SCRIPT_PERMISSIONS,
+    &SCRIPT_PROFILES,
+    &SCRIPT_TIMEOUT,
+    &SCRIPT_KILL_GRACE,
+    &SCRIPT_CAPTURE_LIMIT,
+    &OUTPUT_JSON,
+    &OUTPUT_COLOR,
+    &OUTPUT_MEDIA,
+    &OUTPUT_MEDIA_DIR,
+    &LOGGING_LEVEL,
+    &DAEMON_AUTOSTART,
+    &DAEMON_ENDPOINT,
+    &DAEMON_SOCKET,
+    &DAEMON_KEY_GRACE,
+    &DAEMON_TICK,
+    &AUTOSTART_TIMEOUT,
+    &AUTOSTART_IDLE_EXIT,
+    &RESOLVE_DIAL_TIMEOUT,
+    &TRANSPORT_BEARER_TOKEN,
+    &TRANSPORT_TCP,
+    &TRANSPORT_LISTEN,
+    &TRANSPORT_MAX_CONNECTIONS,
+    &TRANSPORT_MAX_BODY,
+    &TRANSPORT_MAX_HEADER,
+    &TRANSPORT_HEADER_TIMEOUT,
+    &TRANSPORT_IDLE_TIMEOUT,
+    &TRANSPORT_WRITE_TIMEOUT,
+    &PLUMBING_STRICT_UNKNOWN_KEYS,
+];
+
+/// Constants and units that the ranges are written in.
+mod unit {
+    use std::time::Duration;
+
+    pub(super) const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+    pub(super) const fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+    pub(super) const DAY: Duration = secs(86_400);
+    pub(super) const YEAR: Duration = secs(86_400 * 365);
+    pub(super) const KIB: u64 = 1 << 10;
+    pub(super) const MIB: u64 = 1 << 20;
+    pub(super) const GIB: u64 = 1 << 30;
+    pub(super) const MINUTE: Duration = secs(60);
+    pub(super) const HOUR: Duration = secs(3600);
+    pub(super) const WEEK: Duration = secs(7 * 86_400);
+}

@@ -1,0 +1,225 @@
+//! `ls`, `search`, `types` and `tools`: what they show, from the cache and without one.
+
+use crate::harness::{World, tools, wait_until};
+use serde_json::{Value, json};
+
+/// The rows of `mcpx --json ls`.
+fn rows(world: &World) -> Vec<Value> {
+    let answer = world.mcpx(["--json", "ls"]).any_stderr().output().json();
+    answer.as_array().or_else(|| answer["namespaces"].as_array()).expect("ls gives rows").clone()
+}
+
+fn row(world: &World, name: &str) -> Value {
+    rows(world).into_iter().find(|r| r["name"] == name).expect("the server has a row")
+}
+
+#[test]
+fn ls_shows_each_server_and_a_warm_cache_starts_none() {
+    let world = World::demo().and_fake("fake", &["--tools", "3"]);
+    let first = world.mcpx(["ls"]).run();
+    first.says(&["demo", "14", "fake", "20"]);
+    assert_eq!(world.started("fake").len(), 1);
+    world.mcpx(["stop", "--all"]).any_stderr().run().says(&[]);
+    world.wait_gone("fake-mcp");
+    for command in [&["ls"][..], &["search", "path"], &["types", "fake"], &["tools", "fake"], &["tools"]] {
+        let output = world.mcpx(command).run();
+        assert!(!output.stdout_bytes.is_empty(), "{output}");
+    }
+    assert_eq!(world.started("fake").len(), 1, "a warm cache answers");
+    assert!(world.daemons().is_empty(), "nothing needs a daemon");
+}
+
+#[test]
+fn a_server_that_will_not_start_is_a_row_with_its_reason() {
+    let world = World::demo()
+        .and_fake("exits", &["--stderr", "cannot find my licence", "--exit-at-once", "4"])
+        .server("absent", json!({"command": "no-such-program"}))
+        .server("silent", json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "args": ["--never-initialize"], "mcpx": {"startTimeout": "500ms"}}))
+        .server("off", json!({"command": "no-such-program", "mcpx": {"enabled": false}}));
+    let output = world.mcpx(["ls"]).any_stderr().output();
+    output.says(&[
+        "demo",
+        "exits",
+        "cannot find my licence",
+        "absent",
+        "no-such-program",
+        "PATH",
+        "silent",
+        "off",
+    ]);
+    assert!(output.seconds < 20.0, "{output}");
+    assert_eq!(row(&world, "demo")["state"], "ready");
+    assert_eq!(row(&world, "off")["state"], "disabled");
+    for name in ["exits", "absent", "silent"] {
+        assert_eq!(row(&world, name)["state"], "failed");
+        assert!(row(&world, name)["error"]["message"].is_string());
+    }
+    world.wait_gone("--never-initialize");
+}
+
+#[test]
+fn search_ranks_names_before_descriptions_and_needs_all_words_first() {
+    let world = World::demo();
+    let hits = |words: &[&str]| -> Vec<String> {
+        let mut all = vec!["--json", "search"];
+        all.extend(words);
+        let answer = world.mcpx(all).run().json();
+        let hits =
+            answer.as_array().or_else(|| answer["hits"].as_array()).expect("search gives hits").clone();
+        hits.iter().map(|h| h["tool"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(hits(&["echo"])[0], "echo");
+    assert_eq!(hits(&["count"])[0], "counter");
+    assert_eq!(hits(&["weather", "city"])[0], "forecast");
+    assert!(hits(&["demo"]).len() > 5, "the namespace counts too");
+    // No tool has both words; then either does.
+    let either = hits(&["echo", "picture"]);
+    assert!(either.contains(&"echo".to_owned()) && either.contains(&"image".to_owned()), "{either:?}");
+    world.mcpx(["search", "zebra"]).any_stderr().output().says(&["zebra"]);
+    world.mcpx(["search", "add", "numbers"]).stdout_has("add").run().says(&["demo"]);
+}
+
+#[test]
+fn types_print_signatures_and_name_the_nearest_namespace() {
+    let world = World::demo();
+    let text = world.mcpx(["types", "demo"]).run().stdout();
+    for part in ["echo(", "text: string", "sum: number", "forecast(", "\"celsius\" | \"fahrenheit\""] {
+        assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+    }
+    assert_eq!(world.mcpx(["types", "demo"]).run().stdout(), text, "the same each time");
+    world.mcpx(["types", "dmo"]).status(2).stderr_has("demo").check();
+}
+
+#[test]
+fn the_generated_client_satisfies_the_compiler() {
+    let world = World::demo().and_fake("odd-name.x", &[]).and_fake("class", &[]);
+    let _ = world.mcpx(["client", "-o", "client/mcpx.ts"]).any_stderr().run();
+    let written: Vec<_> =
+        std::fs::read_dir(world.dir().join("client")).unwrap().flatten().map(|e| e.path()).collect();
+    assert!(!written.is_empty());
+    world.write(
+        "use.ts",
+        r#"import tools, { demo } from "./client/mcpx.ts";
+const sum: number = (await demo.add({ a: 1, b: 2 })).sum;
+const sky: "clear" | "cloudy" | "rain" | "snow" = (await tools.demo.forecast({ city: "Bern" })).days[0]!.sky;
+await demo.hostile({ version: 2, tree: { value: null, children: [{ value: "x" }] }, pair: ["a", 1] });
+await demo.class({});
+// @ts-expect-error a is missing
+await demo.add({ b: 2 });
+// @ts-expect-error not one of the units
+await demo.forecast({ city: "x", unit: "kelvin" });
+// @ts-expect-error must be 2
+await demo.hostile({ version: 3 });
+export { sum, sky };
+"#,
+    );
+    let output = tools::tsc()
+        .args([
+            "--noEmit",
+            "--strict",
+            "--target",
+            "es2022",
+            "--module",
+            "nodenext",
+            "--moduleResolution",
+            "nodenext",
+        ])
+        .args([
+            "--allowImportingTsExtensions",
+            "--noUncheckedIndexedAccess",
+            "--skipLibCheck",
+            "false",
+            "use.ts",
+        ])
+        .current_dir(world.dir())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}\n{written:?}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn tools_lists_one_namespace_or_all() {
+    let world = World::demo().and_fake("fake", &[]);
+    world.mcpx(["tools", "demo"]).stdout_has("echo").stdout_has("get-weird.name").run().says(&[]);
+    let all = world.mcpx(["tools"]).run().stdout();
+    assert!(all.contains("forecast") && all.contains("progress"), "{all}");
+    world.mcpx(["tools", "fak"]).status(2).stderr_has("fake").check();
+    let json = world.mcpx(["--json", "tools", "demo"]).run().json();
+    assert!(json.to_string().contains("inputSchema"), "{json}");
+}
+
+#[test]
+fn every_page_of_tools_is_read_and_an_endless_list_ends() {
+    let world = World::fake(&["--tools", "250", "--page", "7"]);
+    assert_eq!(row(&world, "fake")["tools"], 267);
+    let world = World::fake(&["--page", "5", "--loop-cursor"]);
+    // Whether it becomes a row of tools or of a reason: it ends, and says which server.
+    let output = world.mcpx(["ls"]).any_stderr().output();
+    output.says(&["fake"]);
+    assert!(output.seconds < 20.0, "{output}");
+}
+
+#[test]
+fn a_change_of_the_tools_is_seen() {
+    let world = World::fake(&["--list-changed"]);
+    assert_eq!(row(&world, "fake")["tools"], 18);
+    world.mcpx(["call", "fake.grow"]).stdout("grown\n").check();
+    wait_until("the new tool to be listed", || (row(&world, "fake")["tools"] == 19).then_some(()));
+    let _ = world.mcpx(["call", "fake.grown_0"]).run();
+}
+
+#[test]
+fn refresh_reads_anew() {
+    let world = World::new();
+    let file = world.dir().join("tools.json");
+    let world = world
+        .file("tools.json", r#"[{"name":"one","inputSchema":{"type":"object"}}]"#)
+        .and_fake("fake", &["--hostile-schema", file.to_str().unwrap()]);
+    assert_eq!(row(&world, "fake")["tools"], 18);
+    world.write(
+        "tools.json",
+        r#"[{"name":"one","inputSchema":{"type":"object"}},{"name":"two","inputSchema":{"type":"object"}}]"#,
+    );
+    let _ = world.mcpx(["refresh"]).any_stderr().run();
+    assert_eq!(row(&world, "fake")["tools"], 19);
+    world.mcpx(["call", "fake.two"]).run().says(&["two"]);
+}
+
+#[test]
+fn a_damaged_cache_is_read_anew() {
+    let world = World::demo();
+    assert_eq!(row(&world, "demo")["state"], "ready");
+    let mut damaged = 0;
+    let mut dirs = vec![world.cache()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            if entry.path().is_dir() {
+                dirs.push(entry.path());
+            } else {
+                let half = std::fs::read(entry.path()).unwrap();
+                std::fs::write(entry.path(), &half[..half.len() / 2]).unwrap();
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 0);
+    assert_eq!(row(&world, "demo")["tools"], 14);
+}
+
+#[test]
+fn two_hundred_servers_with_five_thousand_tools_come_from_the_cache_at_once() {
+    let mut world = World::new();
+    for n in 0..200 {
+        world = world.server(
+            &format!("server{n}"),
+            json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "args": ["--tools", "8", "--name", format!("s{n}")]}),
+        );
+    }
+    let cold = world.mcpx(["--json", "ls"]).limit(std::time::Duration::from_secs(120)).run();
+    assert_eq!(cold.json().to_string().matches("\"ready\"").count(), 200);
+    let warm = world.mcpx(["ls"]).run();
+    // The bench measures; this only catches a start of servers, which would take seconds.
+    assert!(warm.seconds < 1.0, "{warm}");
+    let found = world.mcpx(["--json", "search", "tool_7"]).run();
+    found.says(&["tool_7"]);
+}

@@ -1,0 +1,273 @@
+//! The daemon: one is started however many ask, it stops when told, leaves
+//! nothing behind, and follows its configuration.
+
+use crate::harness::{World, alive, signal, wait_until};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn fifty_commands_at_once_start_one_daemon() {
+    let world = World::fake(&[]);
+    let running: Vec<_> =
+        (0..50).map(|n| world.mcpx(["call", "fake.echo", &format!("text=number {n}")]).start()).collect();
+    for (n, running) in running.into_iter().enumerate() {
+        let output = running.wait();
+        assert_eq!((output.status, output.stdout()), (0, format!("number {n}\n")), "{output}");
+    }
+    assert_eq!(world.daemons().len(), 1, "{:?}", world.processes());
+    assert_eq!(world.infos().len(), 1);
+    assert_eq!(world.started("fake").len(), 1, "a global server has one instance");
+}
+
+#[test]
+fn its_files_are_private() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&world.state()), 0o700);
+    let info = &world.infos()[0];
+    let socket = std::path::PathBuf::from(info["socket"].as_str().unwrap());
+    assert_eq!(mode(&socket), 0o600);
+    let file = world.state().join(format!("daemon-{}.json", info["key"].as_str().unwrap()));
+    assert_eq!(mode(&file), 0o600);
+    assert_eq!(info["schema"], 1);
+    // The token is nowhere but in the info file.
+    let token = info["token"].as_str().unwrap();
+    assert!(token.len() >= 32);
+    for process in world.processes() {
+        assert!(!process.mentions(token), "{}", process.line());
+    }
+    for words in [&["status"][..], &["--json", "status"], &["daemons"], &["--json", "daemons"]] {
+        assert!(!world.mcpx(words).run().stdout().contains(token));
+    }
+}
+
+#[test]
+fn the_tcp_port_wants_its_token() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let info = &world.infos()[0];
+    let address = info["endpoint"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let ask = |headers: &str| {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+        write!(stream, "GET /v1/health HTTP/1.1\r\nHost: {address}\r\n{headers}Connection: close\r\n\r\n")
+            .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    let token = info["token"].as_str().unwrap();
+    assert!(ask(&format!("Authorization: Bearer {token}\r\n")).starts_with("HTTP/1.1 200"), "with the token");
+    for headers in ["", "Authorization: Bearer wrong\r\n", &format!("Authorization: Basic {token}\r\n")] {
+        let answer = ask(headers);
+        assert!(answer.starts_with("HTTP/1.1 401"), "{headers:?}: {answer}");
+    }
+    let foreign = ask(&format!("Authorization: Bearer {token}\r\nOrigin: http://evil.example\r\n"));
+    assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
+}
+
+#[test]
+fn stop_ends_the_daemon_and_its_servers() {
+    let world = World::demo().and_fake("fake", &["--fork-grandchild"]);
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    assert!(world.processes().iter().any(|p| p.mentions("--be-grandchild")));
+    let _ = world.mcpx(["stop"]).run();
+    wait_until("everything to end", || world.processes().is_empty().then_some(()));
+    assert!(world.infos().is_empty());
+    // Nothing to stop is no failure, and starts nothing.
+    let _ = world.mcpx(["stop"]).any_stderr().run();
+    let _ = world.mcpx(["stop", "--all"]).any_stderr().run();
+    assert!(world.processes().is_empty());
+}
+
+#[test]
+fn stubborn_servers_are_killed_in_the_end() {
+    let world = World::fake(&["--ignore-eof", "--ignore-term", "--fork-grandchild"])
+        .setting("pool", json!({"stopGrace": "200ms", "killGrace": "200ms"}));
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let _ = world.mcpx(["stop"]).run();
+    wait_until("everything to end", || world.processes().is_empty().then_some(()));
+}
+
+#[test]
+fn a_server_gets_the_time_to_leave_by_itself() {
+    let world = World::fake(&["--linger", "300"]);
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let _ = world.mcpx(["stop"]).run();
+    wait_until("everything to end", || world.processes().is_empty().then_some(()));
+    let last = world.recorded("fake").pop().unwrap();
+    assert_eq!(last["event"], "exit", "it ended by itself");
+}
+
+#[test]
+fn a_killed_daemon_leaves_no_orphan_and_the_next_one_takes_over() {
+    let world = World::fake(&["--ignore-eof", "--ignore-term", "--fork-grandchild"])
+        .setting("pool", json!({"stopGrace": "200ms", "killGrace": "200ms"}));
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let daemon = world.daemons()[0].pid;
+    signal(daemon, libc::SIGKILL);
+    wait_until("the server to die with its daemon", || (!alive(world.started("fake")[0])).then_some(()));
+    // Its socket and info file are stale now; the next command replaces them, and sweeps up the grandchild.
+    world.mcpx(["call", "fake.echo", "text=again"]).stdout("again\n").check();
+    assert_eq!(world.daemons().len(), 1);
+    assert_ne!(world.daemons()[0].pid, daemon);
+    let grandchildren = || world.processes().iter().filter(|p| p.mentions("--be-grandchild")).count();
+    wait_until("the first grandchild to be swept up", || (grandchildren() == 1).then_some(()));
+}
+
+#[test]
+fn stale_files_do_not_stand_in_the_way() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let daemon = world.daemons()[0].pid;
+    signal(daemon, libc::SIGKILL);
+    wait_until("the daemon to die", || (!alive(daemon)).then_some(()));
+    let info = world.infos().remove(0);
+    let file = world.state().join(format!("daemon-{}.json", info["key"].as_str().unwrap()));
+    // The pid belongs to somebody else now.
+    let mut reused = info.clone();
+    reused["pid"] = json!(std::process::id());
+    std::fs::write(&file, reused.to_string()).unwrap();
+    world.mcpx(["daemons"]).any_stderr().run().says(&[]);
+    world.mcpx(["call", "demo.echo", "text=y"]).stdout("y\n").check();
+    assert_eq!(world.infos().len(), 1);
+    // And rubbish in the file is no reason to fail either.
+    let _ = world.mcpx(["stop"]).run();
+    std::fs::write(&file, "{\"schema\":").unwrap();
+    world.mcpx(["call", "demo.echo", "text=z"]).stdout("z\n").check();
+}
+
+#[test]
+fn status_tells_about_the_daemon_and_each_instance() {
+    let world = World::demo();
+    let output = world.mcpx(["status"]).any_stderr().output();
+    output.says(&["no daemon"]);
+    assert!(world.processes().is_empty(), "asking starts nothing");
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    let status = world.mcpx(["--json", "status"]).run().json();
+    let rows = status["instances"].as_array().unwrap();
+    assert_eq!((&rows[0]["server"], &rows[0]["state"]), (&json!("demo"), &json!("ready")), "{status}");
+    assert_eq!(rows[0]["calls"], 1);
+    assert!(alive(rows[0]["pid"].as_u64().unwrap() as u32));
+    world.mcpx(["status"]).run().says(&["demo", "ready"]);
+    let daemons = world.mcpx(["daemons"]).run();
+    daemons.says(&[&world.daemons()[0].pid.to_string()]);
+}
+
+#[test]
+fn restart_gives_a_server_a_new_process() {
+    let world = World::demo().and_fake("fake", &[]);
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    world.mcpx(["call", "fake.count"]).stdout("1\n").check();
+    let _ = world.mcpx(["restart", "demo"]).run();
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    world.mcpx(["call", "fake.count"]).stdout("2\n").check();
+    let _ = world.mcpx(["restart"]).run();
+    world.mcpx(["call", "fake.count"]).stdout("1\n").check();
+    world.mcpx(["restart", "nope"]).status(2).stderr_has("nope").check();
+}
+
+#[test]
+fn a_daemon_follows_its_configuration_without_losing_a_server() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    let pid = world.daemons()[0].pid;
+    let world = world.and_fake("fake", &[]);
+    world.mcpx(["call", "demo.counter"]).stdout("2\n").check();
+    world.mcpx(["call", "fake.echo", "text=new"]).stdout("new\n").check();
+    let pids: Vec<u32> = world.daemons().iter().map(|p| p.pid).collect();
+    assert_eq!(pids, [pid], "the same daemon carries on");
+    // A changed definition is another process.
+    let world = world.server(
+        "demo",
+        json!({"command": env!("CARGO_BIN_EXE_mcpx"), "args": ["demo-server"], "env": {"X": "1"}}),
+    );
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+}
+
+#[test]
+fn two_directories_have_two_daemons() {
+    let world = World::demo();
+    world.write(
+        "other/.mcpx.json",
+        &json!({"mcpServers": {"fake": {"command": env!("CARGO_BIN_EXE_fake-mcp")}}}).to_string(),
+    );
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    world.mcpx(["call", "fake.echo", "text=x"]).dir("other").stdout("x\n").check();
+    world.mcpx(["call", "demo.counter"]).dir("other").stdout("1\n").check();
+    assert_eq!(world.daemons().len(), 2);
+    // A directory below shares its daemon.
+    std::fs::create_dir(world.dir().join("below")).unwrap();
+    world.mcpx(["call", "demo.counter"]).dir("below").stdout("2\n").check();
+    let _ = world.mcpx(["stop"]).dir("other").run();
+    wait_until("one daemon to end", || (world.daemons().len() == 1).then_some(()));
+    let _ = world.mcpx(["stop", "--all"]).run();
+    wait_until("the other to end", || world.daemons().is_empty().then_some(()));
+}
+
+#[test]
+fn a_session_scoped_server_is_one_a_session() {
+    let world = World::new()
+        .server("fake", json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "mcpx": {"scope": "session"}}));
+    let count = |session: &str| world.mcpx(["call", "--session", session, "fake.count"]).run().stdout();
+    assert_eq!(
+        (count("a"), count("a"), count("b"), count("a")),
+        ("1\n".into(), "2\n".into(), "1\n".into(), "3\n".into())
+    );
+    // Without a session each call has its own, which does not outlive it.
+    assert_eq!(world.mcpx(["call", "fake.count"]).run().stdout(), "1\n");
+    assert_eq!(world.mcpx(["call", "fake.count"]).run().stdout(), "1\n");
+    wait_until("only the two sessions' instances to be left", || {
+        (world.processes().iter().filter(|p| p.mentions("fake-mcp")).count() == 2).then_some(())
+    });
+}
+
+#[test]
+fn an_idle_daemon_leaves_by_itself() {
+    let world = World::demo().setting("autostart", json!({"idleExit": "300ms"}));
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    wait_until("the daemon to leave", || world.processes().is_empty().then_some(()));
+    assert!(world.infos().is_empty());
+}
+
+#[test]
+fn one_in_the_foreground_stays_until_it_is_told() {
+    let world = World::demo().setting("autostart", json!({"idleExit": "100ms"}));
+    let running = world.mcpx(["daemon"]).start();
+    wait_until("it to be ready", || (!world.infos().is_empty()).then_some(()));
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    assert_eq!(world.daemons().len(), 1);
+    world.mcpx(["call", "demo.counter"]).stdout("2\n").check();
+    // A second one over the same configuration is refused.
+    world.mcpx(["daemon"]).status(69).stderr_has(&running.pid().to_string()).check();
+    running.signal(libc::SIGTERM);
+    let output = running.wait();
+    assert_eq!(output.status, 0, "{output}");
+    assert!(world.infos().is_empty());
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_written_is_named() {
+    let world = World::demo().file("file", "not a directory");
+    let path = world.dir().join("file/state");
+    let output = world
+        .mcpx(["call", "demo.echo", "text=x"])
+        .env("MCPX_STATE_DIR", path.clone())
+        .status(69)
+        .any_stderr()
+        .run();
+    output.says(&[path.to_str().unwrap()]);
+}
+
+#[test]
+fn a_long_path_still_finds_room_for_a_socket() {
+    let world = World::demo();
+    let long = world.home().join("x".repeat(120));
+    world.mcpx(["call", "demo.counter"]).env("MCPX_STATE_DIR", long.clone()).stdout("1\n").check();
+    world.mcpx(["call", "demo.counter"]).env("MCPX_STATE_DIR", long.clone()).stdout("2\n").check();
+    let _ = world.mcpx(["stop"]).env("MCPX_STATE_DIR", long).run();
+    wait_until("everything to end", || world.processes().is_empty().then_some(()));
+}

@@ -1,0 +1,285 @@
+//! `mcpx exec` in every runtime: how a program sees the tools, and what comes out.
+
+use crate::harness::{Runtime, World, tools, wait_until};
+use serde_json::json;
+
+/// Makes each function a test of every runtime that this machine has.
+macro_rules! in_each_runtime {
+    ($($test:ident)*) => {
+        mod deno {
+            $(#[test] fn $test() { super::$test(super::Runtime::Deno) })*
+        }
+        mod bun {
+            $(#[test] fn $test() { super::$test(super::Runtime::Bun) })*
+        }
+        mod node_22 {
+            $(#[test] fn $test() { super::$test(super::Runtime::Node22) })*
+        }
+        mod node_26 {
+            $(#[test] fn $test() { super::$test(super::Runtime::Node26) })*
+        }
+        mod node_of_the_machine {
+            $(#[test] fn $test() {
+                if super::tools::system_node().is_some() {
+                    super::$test(super::Runtime::SystemNode)
+                }
+            })*
+        }
+    };
+}
+
+in_each_runtime! {
+    a_program_calls_tools_and_prints_what_it_returns
+    awkward_names_are_functions
+    a_tool_that_fails_throws
+    an_error_in_the_program_ends_in_1
+    the_program_can_come_on_stdin
+    calls_run_side_by_side
+    logs_go_to_stderr_and_emitted_values_to_stdout
+    the_document_holds_the_whole_run
+    a_time_limit_ends_the_program_and_its_call
+    ctrl_c_ends_the_program_and_its_call
+    a_state_is_kept_between_programs
+    typescript_runs_where_the_runtime_can
+    large_results_pass_whole
+    stdin_belongs_to_the_program
+    progress_reaches_the_program
+}
+
+fn demo(runtime: Runtime) -> World {
+    World::demo().with(runtime)
+}
+
+fn a_program_calls_tools_and_prints_what_it_returns(runtime: Runtime) {
+    let world = demo(runtime);
+    world.mcpx(["exec", r#"return await demo.echo({text: "hi"})"#]).stdout("hi\n").check();
+    world.mcpx(["exec", "return (await demo.add({a: 2, b: 3})).sum"]).stdout("5\n").check();
+    world.mcpx(["exec", "return await demo.add({a: 2, b: 3})"]).stdout("{\"sum\":5}\n").check();
+    // An expression is a program.
+    world.mcpx(["exec", r#"demo.echo({text: "short"})"#]).stdout("short\n").check();
+    world.mcpx(["exec", "await demo.echo({text: 'quiet'});"]).run().says(&[]);
+    // Several statements, nothing returned: nothing printed but what it prints itself.
+    world
+        .mcpx(["exec", "const x = await demo.add({a: 1, b: 1}); console.log('x', x.sum)"])
+        .stdout("x 2\n")
+        .check();
+    world
+        .mcpx(["exec", "const r = await demo.add({a: 1, b: 1}); return r.raw.structuredContent.sum + r.raw.content.length"])
+        .stdout("3\n")
+        .check();
+}
+
+fn awkward_names_are_functions(runtime: Runtime) {
+    let world = demo(runtime);
+    let code = r#"
+        const names = [];
+        names.push((await demo["get-weird.name"]({note: "a"})).tool);
+        names.push((await demo["get-weird-name"]({note: "a"})).tool);
+        names.push((await demo["1st"]({})).tool);
+        names.push((await demo.class({})).tool);
+        names.push((await demo["tool with spaces"]({})).tool);
+        names.push((await demo["ünïcode"]({note: "ü"})).arguments.note);
+        return names;
+    "#;
+    let names = world.mcpx(["exec", code]).run().json();
+    assert_eq!(names, json!(["get-weird.name", "get-weird-name", "1st", "class", "tool with spaces", "ü"]));
+}
+
+fn a_tool_that_fails_throws(runtime: Runtime) {
+    let world = demo(runtime);
+    let code = r#"
+        try {
+            await demo.fail({message: "on purpose"});
+            return "did not throw";
+        } catch (e) {
+            return [e instanceof ToolError, e.name, e.server, e.tool, e.kind, e.message, e.raw.isError];
+        }
+    "#;
+    let caught = world.mcpx(["exec", code]).run().json();
+    assert_eq!(caught, json!([true, "ToolError", "demo", "fail", "tool", "on purpose", true]));
+    world
+        .mcpx(["exec", "await demo.fail({message: 'uncaught one'})"])
+        .status(1)
+        .stderr_has("uncaught one")
+        .check();
+    let code = "try { await demo.nope({}) } catch (e) { return [e.kind, e.message] }";
+    let caught = world.mcpx(["exec", code]).run();
+    caught.says(&["nope"]);
+    let code = "try { await demo.add({a: 'x', b: 1}) } catch (e) { return [e.kind, e.message] }";
+    world.mcpx(["exec", code]).run().says(&["usage", "a"]);
+}
+
+fn an_error_in_the_program_ends_in_1(runtime: Runtime) {
+    let world = demo(runtime);
+    world.mcpx(["exec", "throw new Error('thrown here')"]).status(1).stderr_has("thrown here").check();
+    world.mcpx(["exec", "const = 5"]).status(1).any_stderr().run().says(&["SyntaxError"]);
+    world.mcpx(["exec", "process.exit(7)"]).status(7).any_stderr().check();
+    world.mcpx(["exec", "undefinedName()"]).status(1).stderr_has("undefinedName").check();
+}
+
+fn the_program_can_come_on_stdin(runtime: Runtime) {
+    let world = demo(runtime);
+    world
+        .mcpx(["exec", "-"])
+        .stdin("return (await demo.echo({text: 'from stdin'}))")
+        .stdout("from stdin\n")
+        .check();
+}
+
+fn calls_run_side_by_side(runtime: Runtime) {
+    let world = World::fake(&[]).with(runtime);
+    let code = "const t = Date.now(); await Promise.all(Array.from({length: 20}, () => fake.sleep({ms: 300}))); return Date.now() - t";
+    let took = world.mcpx(["exec", code]).run().json().as_f64().unwrap();
+    assert!(took < 3000.0, "one after the other would take 6 s: {took} ms");
+}
+
+fn logs_go_to_stderr_and_emitted_values_to_stdout(runtime: Runtime) {
+    let world = demo(runtime);
+    let code = r#"
+        log.info("fetched {n}", {n: 3});
+        emit({a: 1});
+        emit("two");
+        log.debug("hidden");
+        log.error("bad");
+    "#;
+    let output = world.mcpx(["exec", code]).any_stderr().run();
+    assert_eq!(output.stdout(), "{\"a\":1}\n\"two\"\n", "{output}");
+    assert!(output.stderr.contains("fetched 3") && output.stderr.contains("bad"), "{output}");
+    assert!(!output.stderr.contains("hidden"), "{output}");
+}
+
+fn the_document_holds_the_whole_run(runtime: Runtime) {
+    let world = demo(runtime);
+    let code = "console.log('printed'); console.error('to stderr'); log.info('n is {n}', {n: 1}); emit(7); return (await demo.add({a: 1, b: 1})).sum";
+    let document = world.mcpx(["--json", "exec", code]).any_stderr().run().json();
+    assert_eq!(document["ok"], true, "{document}");
+    assert_eq!(document["exitCode"], 0);
+    assert_eq!(document["result"], 2);
+    assert_eq!(document["results"], json!([7]));
+    assert_eq!(document["runtime"], runtime.name());
+    assert!(document["durationMs"].as_f64().unwrap() > 0.0);
+    assert!(document["stdout"].as_str().unwrap().contains("printed"), "{document}");
+    assert!(document["stderr"].as_str().unwrap().contains("to stderr"), "{document}");
+    assert!(document["logs"].to_string().contains("n is 1"), "{document}");
+    let failed = world.mcpx(["--json", "exec", "throw new Error('no')"]).status(1).any_stderr().run().json();
+    assert_eq!((&failed["ok"], &failed["exitCode"]), (&json!(false), &json!(1)), "{failed}");
+    assert!(failed.to_string().contains("no"));
+}
+
+fn a_time_limit_ends_the_program_and_its_call(runtime: Runtime) {
+    let world = World::fake(&[]).with(runtime);
+    world.mcpx(["exec", "--timeout", "1500ms", "await fake.hang({})"]).status(124).stderr_has("1.5").check();
+    wait_until("the cancellation to arrive", || {
+        (!world.received("fake", "notifications/cancelled").is_empty()).then_some(())
+    });
+    world.mcpx(["exec", "--timeout", "500ms", "while (true) {}"]).status(124).any_stderr().check();
+    world.wait_gone(runtime.name());
+}
+
+fn ctrl_c_ends_the_program_and_its_call(runtime: Runtime) {
+    let world = World::fake(&[]).with(runtime);
+    let running = world.mcpx(["exec", "await fake.hang({})"]).start();
+    wait_until("the call to arrive", || (!world.received("fake", "tools/call").is_empty()).then_some(()));
+    running.signal(libc::SIGINT);
+    let output = running.wait();
+    assert_eq!(output.status, 130, "{output}");
+    wait_until("the cancellation to arrive", || {
+        (!world.received("fake", "notifications/cancelled").is_empty()).then_some(())
+    });
+    world.wait_gone(runtime.name());
+}
+
+fn a_state_is_kept_between_programs(runtime: Runtime) {
+    let world = demo(runtime);
+    world.mcpx(["exec", "return await demo.counter({})"]).stdout("1\n").check();
+    world.mcpx(["exec", "return await demo.counter({by: 4})"]).stdout("5\n").check();
+    world.mcpx(["call", "demo.counter"]).stdout("6\n").check();
+}
+
+fn typescript_runs_where_the_runtime_can(runtime: Runtime) {
+    let world = demo(runtime);
+    let code = "const sum: number = (await demo.add({a: 1, b: 2})).sum; return sum as number";
+    if runtime.types() {
+        world.mcpx(["exec", code]).stdout("3\n").check();
+    } else {
+        // Said plainly, with what would help.
+        let output = world.mcpx(["exec", code]).any_stderr().output();
+        assert_ne!(output.status, 0, "{output}");
+        output.says(&["TypeScript"]);
+    }
+}
+
+fn large_results_pass_whole(runtime: Runtime) {
+    let world = World::fake(&[]).with(runtime);
+    let code = "return (await fake.big({bytes: 50000000})).length";
+    world.mcpx(["exec", code]).stdout("50000000\n").check();
+    // What is printed to a pipe is not cut.
+    let output = world.mcpx(["exec", "return 'z'.repeat(3000000)"]).run();
+    assert_eq!(output.stdout_bytes.len(), 3_000_001);
+    let output =
+        world.mcpx(["exec", "console.log('z'.repeat(3000000)); process.exit(0)"]).any_stderr().output();
+    // A runtime that is told to exit may cut its own output; what arrived is passed on.
+    assert_eq!(output.status, 0, "{}", output.stderr);
+}
+
+fn stdin_belongs_to_the_program(runtime: Runtime) {
+    let world = demo(runtime);
+    let code = "let n = 0; for await (const chunk of process.stdin) n += chunk.length; return n";
+    world.mcpx(["exec", code]).stdin("12345").stdout("5\n").check();
+}
+
+fn progress_reaches_the_program(runtime: Runtime) {
+    let world = demo(runtime);
+    let code = "const seen = []; await demo.slow({seconds: 0.1, steps: 3}, {onProgress: (p) => seen.push(p.progress)}); return seen";
+    world.mcpx(["exec", code]).stdout("[1,2,3]\n").check();
+}
+
+#[test]
+fn the_first_runtime_of_the_order_is_taken() {
+    let world = World::demo().with(Runtime::Node26).with(Runtime::Bun);
+    let document = world.mcpx(["--json", "exec", "return 1"]).run().json();
+    assert_eq!(document["runtime"], "bun");
+    let world = world.with(Runtime::Deno);
+    let document = world.mcpx(["--json", "exec", "return 1"]).run().json();
+    assert_eq!(document["runtime"], "deno");
+    let document = world.mcpx(["--json", "exec", "--runtime", "node", "return 1"]).run().json();
+    assert_eq!(document["runtime"], "node");
+}
+
+#[test]
+fn without_a_runtime_it_says_which_would_do() {
+    let world = World::demo();
+    let output = world.mcpx(["exec", "return 1"]).status(127).any_stderr().run();
+    output.says(&["deno", "bun", "node"]);
+}
+
+#[test]
+fn a_profile_is_enforced_by_the_runtime() {
+    let world = World::demo().with(Runtime::Deno);
+    let code = "try { Deno.writeTextFileSync('out.txt', 'x'); return 'wrote' } catch (e) { return e.name }";
+    world.mcpx(["exec", "--permissions", "read", code]).stdout("NotCapable\n").check();
+    world.mcpx(["exec", code]).stdout("wrote\n").check();
+    // Tools work under each of them.
+    for profile in ["net", "read", "readnet", "strict"] {
+        world
+            .mcpx(["exec", "--permissions", profile, "return await demo.echo({text: 'in the sandbox'})"])
+            .stdout("in the sandbox\n")
+            .check();
+    }
+    let world = World::demo().with(Runtime::Bun);
+    world.mcpx(["exec", "--permissions", "strict", "return 1"]).status(77).stderr_has("strict").check();
+    let world = World::demo().with(Runtime::Node26);
+    world
+        .mcpx(["exec", "--permissions", "readnet", "return await demo.echo({text: 'in node'})"])
+        .stdout("in node\n")
+        .check();
+    world.mcpx(["exec", "--permissions", "read", "return 1"]).status(77).stderr_has("read").check();
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_runs_nothing() {
+    let world = World::demo().with(Runtime::Deno);
+    let output = world.mcpx(["exec", "--dry-run", "Deno.writeTextFileSync('ran.txt', 'x')"]).run();
+    output.says(&["deno", "run", "--allow-all"]);
+    assert!(!world.dir().join("ran.txt").exists());
+}

@@ -1,0 +1,246 @@
+//! Bad input of each kind: a clear error, the right exit code, and no process left
+//! (which every world checks when it ends).
+
+use crate::harness::{Runtime, World, wait_until};
+use serde_json::json;
+use std::time::Duration;
+
+/// Times short enough for tests of servers that never do what they should.
+fn impatient(world: World) -> World {
+    world.setting(
+        "pool",
+        json!({"startTimeout": "800ms", "stopGrace": "200ms", "killGrace": "200ms", "coolDownMin": "10ms"}),
+    )
+}
+
+#[test]
+fn a_server_without_command_or_url() {
+    let world = World::new().server("nothing", json!({}));
+    let output = world.mcpx(["call", "nothing.x"]).status(65).any_stderr().run();
+    output.says(&["nothing", "command", "url", ".mcpx.json"]);
+}
+
+#[test]
+fn a_command_that_is_not_on_the_path_names_the_path() {
+    let world = World::new().server("absent", json!({"command": "no-such-server"}));
+    let output = world.mcpx(["call", "absent.x"]).status(69).any_stderr().run();
+    output.says(&["absent", "no-such-server", world.bin().to_str().unwrap()]);
+    let world = World::new().server("absent", json!({"command": "./no/such/file"}));
+    world.mcpx(["call", "absent.x"]).status(69).stderr_has("./no/such/file").check();
+    let world = World::new().file("plain", "text").server("plain", json!({"command": "./plain"}));
+    world.mcpx(["call", "plain.x"]).status(69).stderr_has("plain").check();
+}
+
+#[test]
+fn garbage_before_json_is_skipped() {
+    let world = World::fake(&["--garbage-first", "--garbage-between", "--crlf"]);
+    world.mcpx(["call", "fake.echo", "text=through"]).stdout("through\n").check();
+}
+
+#[test]
+fn messages_in_small_pieces_and_answers_for_nobody_do_no_harm() {
+    let world = World::fake(&["--dribble", "--duplicate-answers", "--wrong-id"]);
+    for n in 0..3 {
+        world.mcpx(["call", "fake.echo", &format!("text={n}")]).stdout(&format!("{n}\n")).check();
+    }
+}
+
+#[test]
+fn a_server_that_exits_at_once_shows_its_last_words() {
+    let world = impatient(World::fake(&["--stderr", "licence expired", "--exit-at-once", "9"]));
+    let output = world.mcpx(["call", "fake.echo", "text=x"]).status(69).any_stderr().run();
+    output.says(&["fake", "9", "licence expired"]);
+    assert!(output.seconds < 5.0, "{output}");
+    assert!(world.received("fake", "tools/call").is_empty());
+}
+
+#[test]
+fn a_server_that_never_answers_is_given_up() {
+    let world = impatient(World::fake(&[
+        "--never-initialize",
+        "--ignore-eof",
+        "--ignore-term",
+        "--stderr",
+        "thinking",
+    ]));
+    let output = world.mcpx(["call", "fake.echo", "text=x"]).any_stderr().output();
+    assert!(matches!(output.status, 69 | 124), "{output}");
+    output.says(&["fake", "thinking"]);
+    world.wait_gone("fake-mcp");
+}
+
+#[test]
+fn a_server_that_starts_slowly_is_waited_for() {
+    let world = World::fake(&["--slow-start", "1500"]);
+    world.mcpx(["call", "fake.echo", "text=late"]).stdout("late\n").check();
+}
+
+#[test]
+fn a_server_that_dies_in_mid_call_leaves_the_outcome_unknown() {
+    let world = impatient(World::fake(&[]));
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let output = world.mcpx(["call", "fake.crash", "code:=5"]).status(76).any_stderr().run();
+    output.says(&["fake", "5"]);
+    let output = world.mcpx(["--json", "call", "fake.crash"]).status(76).any_stderr().run();
+    output.says(&["\"kind\":\"outcome-unknown\""]);
+    // Each was sent once, and the next call has a new server.
+    let crashes =
+        world.received("fake", "tools/call").iter().filter(|m| m["params"]["name"] == "crash").count();
+    assert_eq!(crashes, 2);
+    world.mcpx(["call", "fake.echo", "text=back"]).stdout("back\n").check();
+}
+
+#[test]
+fn one_that_dies_takes_no_other_with_it() {
+    let world = impatient(World::fake(&[]).and_fake("other", &[]));
+    let running = world.mcpx(["call", "other.sleep", "ms:=800"]).start();
+    wait_until("the call to arrive", || (!world.received("other", "tools/call").is_empty()).then_some(()));
+    world.mcpx(["call", "fake.crash"]).status(76).any_stderr().check();
+    assert_eq!(running.wait().stdout(), "slept 800 ms\n");
+}
+
+#[test]
+fn fifty_megabytes_by_surprise_pass_or_are_refused_by_the_limit() {
+    let world = World::fake(&["--huge", "50000000"]);
+    let output = world.mcpx(["call", "fake.echo", "text=x"]).run();
+    assert_eq!(output.stdout_bytes.len(), 50_000_001);
+    let world = impatient(World::fake(&["--huge", "50000000"])).setting("mcp", json!({"maxMessage": "1MB"}));
+    let output = world.mcpx(["call", "fake.echo", "text=x"]).any_stderr().output();
+    assert_eq!(output.status, 69, "{output}");
+    output.says(&["fake", "mcp.maxMessage"]);
+}
+
+#[test]
+fn requests_of_the_server_are_answered() {
+    for (method, expected) in [
+        ("ping", "\"result\":{}"),
+        ("roots/list", "\"roots\""),
+        ("sampling/createMessage", "\"error\""),
+        ("elicitation/create", "\"error\""),
+        ("no/such/method", "-32601"),
+    ] {
+        let world = World::fake(&["--ask", method]);
+        world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+        let answer = wait_until("the answer", || {
+            let text = world.mcpx(["call", "fake.asked"]).run().stdout();
+            (text.trim() != "no answer yet").then_some(text)
+        });
+        assert!(answer.contains(expected), "{method}: {answer}");
+        // In the middle of a call too.
+        world.mcpx(["call", "fake.ask", &format!("method={method}")]).run().says(&[expected]);
+    }
+}
+
+#[test]
+fn a_flood_on_stderr_blocks_nobody() {
+    let world = World::fake(&["--flood-stderr", "20000000"]);
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let status = world.mcpx(["--json", "status"]).run();
+    assert!(status.stdout_bytes.len() < 200_000, "only the tail is kept");
+}
+
+#[test]
+fn an_answer_too_deep_is_an_error_and_not_a_crash() {
+    let world = impatient(World::fake(&[]));
+    let output = world.mcpx(["call", "fake.deep", "levels:=100000"]).any_stderr().output();
+    assert!(output.status > 0 && output.status < 128, "{output}");
+    world.mcpx(["call", "fake.echo", "text=still there"]).stdout("still there\n").check();
+}
+
+#[test]
+fn a_broken_list_of_tools_says_so() {
+    let world = impatient(World::fake(&["--no-list"]));
+    world.mcpx(["ls"]).any_stderr().output().says(&["fake", "the list is broken today"]);
+}
+
+#[test]
+fn an_unknown_revision_is_told() {
+    let world = impatient(World::fake(&["--protocol", "1999-01-01"]));
+    let output = world.mcpx(["call", "fake.echo", "text=x"]).status(69).any_stderr().run();
+    output.says(&["fake", "1999-01-01"]);
+}
+
+#[test]
+fn a_script_that_never_ends_is_ended_by_its_limit() {
+    for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node26] {
+        let world = World::demo().with(runtime);
+        let output = world
+            .mcpx(["exec", "--timeout", "1s", "await new Promise(() => setInterval(() => {}, 1000))"])
+            .status(124)
+            .any_stderr()
+            .run();
+        assert!(output.seconds < 10.0, "{output}");
+        // One that ignores the polite signal as well.
+        let code = "process.on('SIGTERM', () => {}); process.on('SIGINT', () => {}); await new Promise(() => setInterval(() => {}, 1000))";
+        let output = world.mcpx(["exec", "--timeout", "1s", code]).status(124).any_stderr().run();
+        assert!(output.seconds < 15.0, "{output}");
+    }
+}
+
+#[test]
+fn a_script_that_prints_a_hundred_megabytes_is_passed_whole() {
+    for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node26] {
+        let world = World::demo().with(runtime);
+        let code = "const line = 'x'.repeat(999999) + '\\n'; for (let i = 0; i < 100; i++) await new Promise((r) => process.stdout.write(line, r));";
+        let output = world.mcpx(["exec", code]).run();
+        assert_eq!(output.stdout_bytes.len(), 100_000_000, "{runtime:?}");
+    }
+    // The document keeps a bounded part and says so.
+    let world = World::demo().with(Runtime::Bun);
+    let code = "const line = 'x'.repeat(999999) + '\\n'; for (let i = 0; i < 100; i++) await new Promise((r) => process.stdout.write(line, r)); return 5";
+    let document = world.mcpx(["--json", "exec", code]).any_stderr().run();
+    assert!(document.stdout_bytes.len() < 40_000_000);
+    assert_eq!(document.json()["result"], 5);
+}
+
+#[test]
+fn a_script_that_is_killed_ends_in_128_and_the_signal() {
+    for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node26] {
+        let world = World::demo().with(runtime);
+        let output = world
+            .mcpx(["exec", "process.kill(process.pid, 'SIGKILL'); await new Promise(() => {})"])
+            .any_stderr()
+            .output();
+        assert_eq!(output.status, 128 + libc::SIGKILL, "{output}");
+    }
+}
+
+#[test]
+fn a_killed_command_takes_its_script_with_it() {
+    for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node26] {
+        let world = World::fake(&[]).with(runtime);
+        let running = world.mcpx(["exec", "await fake.hang({})"]).start();
+        wait_until("the call to arrive", || (!world.received("fake", "tools/call").is_empty()).then_some(()));
+        running.signal(libc::SIGKILL);
+        let _ = running.wait();
+        wait_until("the script to die", || {
+            (!world.processes().iter().any(|p| p.args[0].ends_with(runtime.name()))).then_some(())
+        });
+    }
+}
+
+#[test]
+fn children_of_a_script_end_with_its_limit() {
+    let world = World::demo().with(Runtime::Bun);
+    let code = "const { spawn } = await import('node:child_process'); spawn('sleep', ['1000'], {stdio: 'ignore'}); await new Promise(() => setInterval(() => {}, 1000))";
+    world.mcpx(["exec", "--timeout", "1s", code]).status(124).any_stderr().check();
+    world.wait_gone("1000");
+}
+
+#[test]
+fn many_callers_that_leave_free_their_places() {
+    let world = World::fake(&[]);
+    let running: Vec<_> = (0..20).map(|_| world.mcpx(["call", "fake.hang"]).start()).collect();
+    wait_until("the calls to arrive", || (world.received("fake", "tools/call").len() == 20).then_some(()));
+    for running in &running {
+        running.signal(libc::SIGTERM);
+    }
+    for running in running {
+        let output = running.wait();
+        assert_eq!(output.status, 128 + libc::SIGTERM, "{output}");
+    }
+    wait_until("all to be cancelled", || {
+        (world.received("fake", "notifications/cancelled").len() == 20).then_some(())
+    });
+    world.mcpx(["call", "fake.echo", "text=free"]).limit(Duration::from_secs(10)).stdout("free\n").check();
+}

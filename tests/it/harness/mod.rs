@@ -1,0 +1,12 @@
+//! What a test stands on: a [`World`] with directories, an environment and a
+//! PATH of its own, commands whose stdout, stderr and status are compared, and
+//! the certainty that no process and no socket outlives it.
+
+mod command;
+mod process;
+pub mod tools;
+mod world;
+
+pub use process::{alive, signal, wait_until};
+pub use tools::Runtime;
+pub use world::World;
