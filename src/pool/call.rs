@@ -122,7 +122,7 @@ impl Errand<'_> {
     fn send(&mut self, lease: &Lease, prepared: Prepared, limits: &Limits) -> Result<Option<Box<RawValue>>> {
         let timeout = match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
-            Some(limit) => Some(limit.saturating_sub(self.begun.elapsed())).map(whole_millis),
+            Some(limit) => Some(whole_millis(limit.saturating_sub(self.begun.elapsed()))),
             None => limits.call_timeout,
         };
         if timeout.is_some_and(|t| t.is_zero()) {
