@@ -1,7 +1,7 @@
 //! One light record for each tool, enough to list and to search it. Made from a
 //! schema once, when it is stored; knows nothing of the files it is stored in.
 
-use super::{ServerSchema, Tool, ts};
+use super::{ServerSchema, Tool, names, ts};
 use serde::{Deserialize, Serialize};
 
 /// A description is searched, and kept in a row, up to this many bytes: what a
@@ -17,16 +17,24 @@ pub struct Row {
     /// The beginning of the description (else the title), on one line.
     #[serde(rename = "d", default, skip_serializing_if = "String::is_empty")]
     pub about: String,
-    /// How it is called, on one line: [`ts::signature`].
+    /// How it is called, on one line, without the namespace: [`ts::signature`].
     #[serde(rename = "s", default)]
     pub signature: String,
 }
 
 impl Row {
-    /// The row of one tool.
+    /// The row of one tool by itself; in a list with similar names it may be called
+    /// otherwise (see [`rows`]).
     pub fn of(tool: &Tool) -> Row {
+        Row::called(tool, &names::member(&tool.name))
+    }
+    fn called(tool: &Tool, member: &str) -> Row {
         let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
-        Row { name: tool.name.clone(), about: one_line(text, ABOUT), signature: ts::signature(tool) }
+        Row {
+            name: tool.name.clone(),
+            about: one_line(text, ABOUT),
+            signature: ts::signature(tool, "", member),
+        }
     }
     /// The first sentence of the description, at most `max` characters.
     pub fn sentence(&self, max: usize) -> String {
@@ -36,7 +44,8 @@ impl Row {
 
 /// The rows of a server's tools, in its own order.
 pub fn rows(schema: &ServerSchema) -> Vec<Row> {
-    schema.tools.iter().map(Row::of).collect()
+    let members = names::unique_members(schema.tools.iter().map(|t| t.name.as_str()));
+    schema.tools.iter().zip(&members).map(|(tool, member)| Row::called(tool, member)).collect()
 }
 
 /// What a server says of itself, on one line: the description it gives in

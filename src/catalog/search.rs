@@ -23,7 +23,7 @@ pub struct Hit {
     pub server: String,
     /// The tool's exact name.
     pub tool: String,
-    /// How it is called, on one line.
+    /// How it is called, on one line, with the namespace's identifier.
     pub signature: String,
     /// The beginning of its description, on one line; may be empty.
     pub description: String,
@@ -136,7 +136,7 @@ fn ranked(
         Hit {
             server: namespace.server.to_owned(),
             tool: row.name.clone(),
-            signature: row.signature.clone(),
+            signature: format!("{}.{}", namespace.ident, row.signature),
             description: row.about.clone(),
             score: f.score,
             all: f.all,

@@ -5,7 +5,7 @@
 //! locks; the arguments are copied once, into the request, and parsed only to be validated.
 
 use super::connect::Ask;
-use super::instance::Lease;
+use super::instance::{End, Lease};
 use super::schema::{Known, constrains};
 use super::server::{Limits, Server};
 use super::{Call, Caller, Pool};
@@ -52,7 +52,7 @@ impl Pool {
         let mut errand = Errand { call: &call, caller, begun: Instant::now(), unlucky: false };
         loop {
             let server = self.server(call.server)?;
-            match errand.attempt(&server) {
+            match errand.attempt(self, &server) {
                 Ok(Some(result)) => return Ok(result),
                 // Nothing was sent: the instance or the definition went away meanwhile.
                 Ok(None) => {}
@@ -73,7 +73,7 @@ impl Pool {
 
 impl Errand<'_> {
     /// One try; `None` when nothing was sent and the next try may do better.
-    fn attempt(&mut self, server: &Arc<Server>) -> Result<Option<Box<RawValue>>> {
+    fn attempt(&mut self, pool: &Pool, server: &Arc<Server>) -> Result<Option<Box<RawValue>>> {
         let limits = server.usable()?;
         let mut prepared = None;
         let known = server.core.known(limits.ttl);
@@ -95,10 +95,18 @@ impl Errand<'_> {
         }
         let deadline = self.deadline(limits);
         let Some(lease) = server.lease(&key, deadline, self.call.cancel)? else { return Ok(None) };
+        if let Some(session) = &lease.instance.key.session
+            && self.caller.ephemeral
+            && pool.ended.contains(session)
+        {
+            lease.instance.retire(End::SessionEnded, false);
+            return Err(lease.instance.ended(&End::SessionEnded, Kind::Cancelled));
+        }
         let prepared = match prepared {
             Some(ready) => ready,
             None => {
-                let timeout = Some(limits.start_timeout);
+                let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+                let timeout = Some(left.map_or(limits.start_timeout, |l| l.min(limits.start_timeout)));
                 let ask = Ask { timeout, cancel: self.call.cancel, progress: None };
                 let known = match server.core.list(&lease.upstream, &ask, known.as_ref()) {
                     Ok(known) => known,

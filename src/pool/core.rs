@@ -11,6 +11,7 @@ use super::instance::Instance;
 use super::schema::Known;
 use super::scope::Key;
 use super::server::Limits;
+use super::start::start;
 use super::ticket::{Ticket, Unanswered};
 use crate::catalog::cache::Cache;
 use crate::config::ServerDef;
@@ -150,7 +151,7 @@ impl Core {
                 for ticket in mine {
                     let _ = ticket.answer(None);
                 }
-                instance.begin(settings.clone());
+                start(&instance, settings.clone());
                 return Ok(Some(instance));
             }
             if !state.instances.values().any(|i| i.key.once || i.is_ending())

@@ -13,14 +13,14 @@
 //! waits; a phase is never left backwards; an instance that is not `Over` is
 //! never missing from its server's table, so that no key has two processes.
 
-use super::connect::{Cancel, Hooks, Upstream};
+use super::connect::{Cancel, Upstream};
 use super::core::Core;
 use super::scope::Key;
+use super::start::stop;
 use super::ticket::{Ticket, Unanswered};
-use crate::config::{ServerDef, Transport};
+use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::proc;
-use crate::settings::Settings;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -105,8 +105,9 @@ pub(super) struct Instance {
     pub key: Key,
     /// The definition that it was started from.
     pub def: Arc<ServerDef>,
-    core: Arc<Core>,
-    start: Cancel,
+    pub core: Arc<Core>,
+    /// Breaks off the start.
+    pub start: Cancel,
     /// Set once its end has begun. For those who look on without the lock.
     ending: AtomicBool,
     inner: Mutex<Inner>,
@@ -168,15 +169,17 @@ impl Instance {
         })
     }
 
-    /// Starts the server on a thread of its own, so that a caller who leaves
-    /// takes nothing from the others who wait for the same start.
-    pub fn begin(self: &Arc<Self>, settings: Settings) {
-        let mut attempt = Attempt { instance: self.clone(), failed: Some(broken("starting")) };
-        let started = proc::thread::spawn("pool-start", move || attempt.run(&settings));
-        // The closure, and the attempt with it, is dropped when there is no thread: that fails the start.
-        if let Err(e) = started {
-            self.core.warn(format!("starting a thread: {e}"));
+    /// The server runs: lets those in who wait. Gives it back when the end has begun meanwhile.
+    pub fn open(&self, upstream: Arc<dyn Upstream>) -> std::result::Result<(), Arc<dyn Upstream>> {
+        let mut inner = self.lock();
+        if inner.phase != Phase::Starting {
+            return Err(upstream);
         }
+        inner.upstream = Some(upstream);
+        inner.phase = Phase::Ready;
+        inner.used = Instant::now();
+        inner.admit();
+        Ok(())
     }
 
     /// Waits for a turn. `None`: the instance ended before it, nothing was sent.
@@ -264,7 +267,7 @@ impl Instance {
     /// False when it had begun before. Returns at once; see [`Instance::wait_over`].
     pub fn retire(self: &Arc<Self>, end: End, gently: bool) -> bool {
         let mut inner = self.lock();
-        let stop = match inner.phase {
+        let running = match inner.phase {
             Phase::Stopping | Phase::Over => return false,
             Phase::Draining if gently => return false,
             Phase::Ready if gently && inner.in_flight > 0 => {
@@ -306,26 +309,16 @@ impl Instance {
                 Error::new(Kind::Unavailable, format!("server \"{}\" ended: {reason}", self.def.name));
             self.core.note_crash(&self.key, error, unproved);
         }
-        if let Some(upstream) = stop {
-            self.stop(upstream);
+        if let Some(upstream) = running {
+            stop(self, upstream);
         } else if stopping {
             self.start.cancel();
         }
         true
     }
 
-    /// Stops the server in the background: it may take both graces.
-    fn stop(self: &Arc<Self>, upstream: Arc<dyn Upstream>) {
-        let farewell = Arc::new(Farewell { instance: self.clone(), upstream });
-        let other = farewell.clone();
-        if proc::thread::spawn("pool-stop", move || other.upstream.stop()).is_err() {
-            // No room for a thread: slower for this caller, but nothing is left running.
-            farewell.upstream.stop();
-        }
-    }
-
     /// The last step: leaves the table, and sends those who wait to the successor.
-    fn finish(self: &Arc<Self>, failed: Option<Error>) {
+    pub fn finish(self: &Arc<Self>, failed: Option<Error>) {
         self.core.remove(self);
         let mut inner = self.lock();
         inner.phase = Phase::Over;
@@ -487,109 +480,5 @@ pub(super) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.instance.release();
-    }
-}
-
-/// A start that is under way. However it ends, a panic included, its instance hears of it.
-struct Attempt {
-    instance: Arc<Instance>,
-    /// What those who wait are told, unless it succeeds.
-    failed: Option<Error>,
-}
-
-impl Attempt {
-    fn run(&mut self, settings: &Settings) {
-        let instance = &self.instance;
-        let outcome = instance.core.connector().connect(
-            &placed(&instance.def, &instance.key),
-            settings,
-            hooks(instance),
-            &instance.start,
-        );
-        match outcome {
-            Ok(upstream) => self.succeed(upstream),
-            Err(error) => self.failed = Some(error),
-        }
-    }
-
-    fn succeed(&mut self, upstream: Arc<dyn Upstream>) {
-        self.failed = None;
-        let instance = self.instance.clone();
-        let mut inner = instance.lock();
-        if inner.phase != Phase::Starting {
-            drop(inner);
-            instance.stop(upstream);
-            return;
-        }
-        inner.upstream = Some(upstream.clone());
-        inner.phase = Phase::Ready;
-        inner.used = Instant::now();
-        inner.admit();
-        drop(inner);
-        instance.core.compare(&upstream);
-        let weak = Arc::downgrade(&instance);
-        upstream.on_close(Box::new(move |reason| {
-            if let Some(instance) = weak.upgrade() {
-                instance.retire(End::Crashed(reason), false);
-            }
-        }));
-    }
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        let Some(error) = self.failed.take() else { return };
-        match self.instance.end() {
-            // It was told to end: not a failure of the server's.
-            Some(_) => self.instance.finish(None),
-            None => {
-                self.instance.core.note_failure(&self.instance.key, error.clone());
-                self.instance.finish(Some(error));
-            }
-        }
-    }
-}
-
-/// A stop that is under way.
-struct Farewell {
-    instance: Arc<Instance>,
-    upstream: Arc<dyn Upstream>,
-}
-
-impl Drop for Farewell {
-    fn drop(&mut self) {
-        self.instance.finish(None);
-    }
-}
-
-fn broken(what: &str) -> Error {
-    Error::new(Kind::Internal, format!("{what} the server broke off inside mcpx"))
-        .hint("the daemon's log says more")
-}
-
-/// The definition as this key's instance is started from it: one that stands
-/// for a place runs there, unless the definition names a directory itself.
-fn placed(def: &Arc<ServerDef>, key: &Key) -> Arc<ServerDef> {
-    match (&def.transport, &key.place) {
-        (Transport::Stdio { command, args, env, cwd: None }, Some(place)) => {
-            let (command, args, env) = (command.clone(), args.clone(), env.clone());
-            let transport = Transport::Stdio { command, args, env, cwd: Some(place.clone()) };
-            Arc::new(ServerDef { transport, ..ServerDef::clone(def) })
-        }
-        _ => def.clone(),
-    }
-}
-
-fn hooks(instance: &Arc<Instance>) -> Hooks {
-    let weak = Arc::downgrade(instance);
-    let roots: Vec<_> = instance.key.place.clone().into_iter().collect();
-    Hooks {
-        tools_changed: Arc::new(move || {
-            let Some(instance) = weak.upgrade() else { return };
-            if let Some(upstream) = instance.upstream() {
-                instance.core.refresh(upstream);
-            }
-        }),
-        roots: Arc::new(move || roots.clone()),
     }
 }

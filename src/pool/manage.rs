@@ -8,7 +8,8 @@ use super::server::{Server, Servers};
 use crate::config::ServerDef;
 use crate::proc;
 use crate::settings::{self, Settings};
-use std::sync::Arc;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How much longer than its graces a stop may take before the pool no longer
@@ -66,6 +67,8 @@ impl Pool {
 
     /// Ends what the session owns, in the background. What its calls share with others stays.
     pub fn end_session(&self, session: &str) {
+        // First, so that a call on its way either sees this or is seen below.
+        self.ended.add(session);
         for instance in self.instances() {
             if instance.key.session.as_deref() == Some(session) {
                 instance.retire(End::SessionEnded, false);
@@ -176,6 +179,32 @@ impl Pool {
                 self.shared.warnings.add(format!("server \"{}\" did not stop in time", instance.def.name));
             }
         }
+    }
+}
+
+/// How many ended sessions are remembered: long enough for the calls that were on their way.
+const ENDED_KEPT: usize = 1024;
+
+/// The sessions that ended last. A key that was minted for one run never comes
+/// back, so a call that still carries it must not leave an instance behind.
+#[derive(Default)]
+pub(super) struct Ended(Mutex<(HashSet<String>, VecDeque<String>)>);
+
+impl Ended {
+    fn add(&self, session: &str) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.0.insert(session.to_owned()) {
+            kept.1.push_back(session.to_owned());
+        }
+        if kept.1.len() > ENDED_KEPT
+            && let Some(oldest) = kept.1.pop_front()
+        {
+            kept.0.remove(&oldest);
+        }
+    }
+
+    pub fn contains(&self, session: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.contains(session)
     }
 }
 

@@ -29,6 +29,7 @@ mod manage;
 mod schema;
 mod scope;
 mod server;
+mod start;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use self::schema::Namespace;
 pub use self::scope::Scope;
 
 use self::core::Shared;
+use self::manage::Ended;
 use self::server::{Server, Servers};
 use crate::catalog::cache::Cache;
 use crate::config::ServerDef;
@@ -106,6 +108,7 @@ pub struct PoolConfig {
 pub struct Pool {
     shared: Arc<Shared>,
     servers: Mutex<Servers>,
+    ended: Ended,
 }
 
 impl Pool {
@@ -124,7 +127,7 @@ impl Pool {
     ) -> Arc<Pool> {
         let shared = Arc::new(Shared { connector, cache, warnings: Warnings::default() });
         let servers = Servers::new(servers, settings, &shared, None);
-        Arc::new(Pool { shared, servers: Mutex::new(servers) })
+        Arc::new(Pool { shared, servers: Mutex::new(servers), ended: Ended::default() })
     }
 
     /// The server of this name or identifier, whether it can be used or not.
@@ -135,6 +138,14 @@ impl Pool {
     fn servers_and_settings(&self) -> (Vec<Arc<Server>>, Settings) {
         let servers = self.lock();
         (servers.list.clone(), servers.settings.clone())
+    }
+
+    /// The definition of a server, by its name or identifier.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names; `Unavailable` after [`Pool::shutdown`].
+    pub fn definition(&self, server: &str) -> Result<Arc<ServerDef>> {
+        Ok(self.server(server)?.def.clone())
     }
 
     /// What was found wrong and is worth telling, each once, oldest first.

@@ -152,6 +152,20 @@ fn the_end_of_a_session_answers_its_calls() {
 }
 
 #[test]
+fn a_straggler_of_a_run_that_ended_leaves_nothing_behind() {
+    let s = Setup::new(vec![scoped("a", "session")]);
+    let run = Caller { ephemeral: true, ..caller("run") };
+    let echo = || call(&s.pool, "a", "echo", json!({}), &run, &Cancel::new(), None);
+    echo().unwrap();
+    s.pool.end_session("run");
+    assert!(echo().unwrap_err().message().contains("its session ended"));
+    eventually("nothing is left", || s.world.live().is_empty() && s.pool.status().is_empty());
+    // A session with a name may be taken up again.
+    s.pool.end_session("named");
+    s.call("a", "echo", "named").unwrap();
+}
+
+#[test]
 fn what_is_idle_is_reaped_and_what_works_is_not() {
     let s = Arc::new(Setup::with(vec![def("a"), def("b")], &[("pool.idleTimeout", json!("100ms"))]));
     s.call("a", "echo", "").unwrap();

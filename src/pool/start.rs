@@ -1,0 +1,123 @@
+//! Brings a server up and takes it down, each on a thread of its own. However
+//! a start or a stop ends, a panic included, its instance hears of it. Knows
+//! nothing of who waits.
+
+use super::connect::{Hooks, Upstream};
+use super::instance::{End, Instance};
+use super::scope::Key;
+use crate::config::{ServerDef, Transport};
+use crate::error::{Error, Kind};
+use crate::proc;
+use crate::settings::Settings;
+use std::sync::Arc;
+
+/// Starts the server of a new instance: on its own thread, so that a caller who
+/// leaves takes nothing from the others who wait for the same start.
+pub(super) fn start(instance: &Arc<Instance>, settings: Settings) {
+    let mut attempt = Attempt { instance: instance.clone(), failed: Some(broken()) };
+    // With no room for a thread the closure is dropped, and the attempt with it: that fails the start.
+    if let Err(e) = proc::thread::spawn("pool-start", move || attempt.run(&settings)) {
+        instance.core.warn(format!("starting a thread: {e}"));
+    }
+}
+
+/// Stops the server of an instance whose end has begun, in the background: it may take both graces.
+pub(super) fn stop(instance: &Arc<Instance>, upstream: Arc<dyn Upstream>) {
+    let farewell = Arc::new(Farewell { instance: instance.clone(), upstream });
+    let other = farewell.clone();
+    if proc::thread::spawn("pool-stop", move || other.upstream.stop()).is_err() {
+        // No room for a thread: slower for this caller, but nothing is left running.
+        farewell.upstream.stop();
+    }
+}
+
+/// A start that is under way.
+struct Attempt {
+    instance: Arc<Instance>,
+    /// What those who wait are told, unless it succeeds.
+    failed: Option<Error>,
+}
+
+impl Attempt {
+    fn run(&mut self, settings: &Settings) {
+        let instance = &self.instance;
+        let def = placed(&instance.def, &instance.key);
+        let outcome = instance.core.connector().connect(&def, settings, hooks(instance), &instance.start);
+        let upstream = match outcome {
+            Ok(upstream) => upstream,
+            Err(error) => {
+                self.failed = Some(error);
+                return;
+            }
+        };
+        self.failed = None;
+        if let Err(unwanted) = instance.open(upstream.clone()) {
+            stop(instance, unwanted);
+            return;
+        }
+        instance.core.compare(&upstream);
+        let weak = Arc::downgrade(instance);
+        upstream.on_close(Box::new(move |reason| {
+            if let Some(instance) = weak.upgrade() {
+                instance.retire(End::Crashed(reason), false);
+            }
+        }));
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let Some(error) = self.failed.take() else { return };
+        match self.instance.end() {
+            // It was told to end: not a failure of the server's.
+            Some(_) => self.instance.finish(None),
+            None => {
+                self.instance.core.note_failure(&self.instance.key, error.clone());
+                self.instance.finish(Some(error));
+            }
+        }
+    }
+}
+
+/// A stop that is under way.
+struct Farewell {
+    instance: Arc<Instance>,
+    upstream: Arc<dyn Upstream>,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.instance.finish(None);
+    }
+}
+
+fn broken() -> Error {
+    Error::new(Kind::Internal, "starting the server broke off inside mcpx").hint("the daemon's log says more")
+}
+
+/// The definition as this key's instance is started from it: one that stands
+/// for a place runs there, unless the definition names a directory itself.
+fn placed(def: &Arc<ServerDef>, key: &Key) -> Arc<ServerDef> {
+    match (&def.transport, &key.place) {
+        (Transport::Stdio { command, args, env, cwd: None }, Some(place)) => {
+            let (command, args, env) = (command.clone(), args.clone(), env.clone());
+            let transport = Transport::Stdio { command, args, env, cwd: Some(place.clone()) };
+            Arc::new(ServerDef { transport, ..ServerDef::clone(def) })
+        }
+        _ => def.clone(),
+    }
+}
+
+fn hooks(instance: &Arc<Instance>) -> Hooks {
+    let weak = Arc::downgrade(instance);
+    let roots: Vec<_> = instance.key.place.clone().into_iter().collect();
+    Hooks {
+        tools_changed: Arc::new(move || {
+            let Some(instance) = weak.upgrade() else { return };
+            if let Some(upstream) = instance.upstream() {
+                instance.core.refresh(upstream);
+            }
+        }),
+        roots: Arc::new(move || roots.clone()),
+    }
+}
