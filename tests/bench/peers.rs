@@ -69,13 +69,7 @@ pub fn compare() {
         }
         if let Some(called) = middle(|| once(&peer.call)) {
             warm.add(Row::new(peer.name, called).over(own_warm));
-            let stayed: f64 = processes()
-                .into_iter()
-                .filter(|(pid, line)| {
-                    !before.iter().any(|(p, _)| p == pid) && !line.contains("server-everything")
-                })
-                .map(|(pid, _)| resident(pid))
-                .sum();
+            let stayed: f64 = processes().into_iter().filter(|pid| !before.contains(pid)).map(resident).sum();
             size.add(Row::new(peer.name, stayed).over(own_size));
         }
         once(&peer.leave);
