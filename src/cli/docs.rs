@@ -26,7 +26,7 @@ pub fn pages() -> Vec<Page> {
         Page { name: "cli.md", text: cli() },
         // TODO Page { name: "configuration.md", text: crate::settings::docs::configuration_md() },
         Page { name: "exit-codes.md", text: exit_codes() },
-        // TODO Page { name: "script-environment.md", text: crate::script::env::markdown() },
+        Page { name: "script-environment.md", text: crate::script::env::markdown() },
     ]
 }
 

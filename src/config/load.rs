@@ -105,6 +105,22 @@ pub fn load(options: &LoadOptions) -> Result<Config> {
     Ok(loading.finish(options.dirs))
 }
 
+/// Reads exactly these files again, whatever else may have appeared along the
+/// search path since: what a daemon does, which serves a set of files.
+///
+/// # Errors
+/// As [`load`]; `Config` also when one of them is gone.
+pub fn reload(sources: &[SourceFile], options: &LoadOptions) -> Result<Config> {
+    let mut loading = Loading::default();
+    for source in sources {
+        if !loading.file(&source.path, options)? {
+            let message = format!("the configuration file {} is gone", source.path.display());
+            return Err(Error::new(Kind::Config, message));
+        }
+    }
+    Ok(loading.finish(options.dirs))
+}
+
 #[derive(Default)]
 struct Loading {
     sources: Vec<SourceFile>,

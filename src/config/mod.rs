@@ -9,6 +9,6 @@ mod search;
 mod server;
 
 pub use jsonc::{Document, parse};
-pub use load::{Config, LoadOptions, SourceFile, load};
+pub use load::{Config, LoadOptions, SourceFile, load, reload};
 pub use search::search_path;
 pub use server::{ServerDef, ServerOptions, Transport};

@@ -1,1 +1,22 @@
-//! (being built)
+//! The Model Context Protocol, as its client: JSON-RPC, over a child's pipes or
+//! over streamable HTTP. Knows nothing of pools, of scripts, or of routes.
+
+mod cancel;
+mod client;
+mod error;
+mod jsonrpc;
+mod oversize;
+mod peer;
+mod pending;
+mod stderr;
+mod stdio;
+mod streamable;
+#[cfg(test)]
+mod tests;
+mod tool;
+mod writer;
+
+pub use cancel::{Cancel, CancelGuard};
+pub use client::{Client, Connect, Options};
+pub use peer::Hooks;
+pub use tool::Tool;

@@ -85,7 +85,7 @@ impl Errand<'_> {
                 Err(_) => {}
             }
         }
-        let (key, missing) = limits.scope.key(self.caller);
+        let (key, missing) = pool.places.key(&limits.scope, self.caller);
         if let Some(missing) = missing {
             server.core.warn(format!(
                 "server \"{}\" has scope \"{}\", but {missing}; each such call gets an instance of its own",

@@ -128,6 +128,8 @@ struct Inner {
     started: Instant,
     used: Instant,
     end: Option<End>,
+    /// Why it did not start.
+    failed: Option<Error>,
     last_error: Option<String>,
 }
 
@@ -163,6 +165,7 @@ impl Instance {
                 started: now,
                 used: now,
                 end: None,
+                failed: None,
                 last_error: None,
             }),
             over: Condvar::new(),
@@ -192,7 +195,8 @@ impl Instance {
             let mut inner = self.lock();
             inner.exclusive = visit.exclusive;
             match inner.phase {
-                Phase::Over | Phase::Draining => return Ok(None),
+                // The start that this caller came for may fail before it is in line.
+                Phase::Over | Phase::Draining => return inner.failed.clone().map_or(Ok(None), Err),
                 Phase::Ready if inner.line.is_empty() && inner.has_room() => {
                     if let Some(upstream) = inner.upstream.clone() {
                         inner.in_flight += 1;
@@ -323,6 +327,7 @@ impl Instance {
         let mut inner = self.lock();
         inner.phase = Phase::Over;
         inner.upstream = None;
+        inner.failed.clone_from(&failed);
         let line = std::mem::take(&mut inner.line);
         drop(inner);
         self.over.notify_all();

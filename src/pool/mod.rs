@@ -43,6 +43,7 @@ pub use self::scope::Scope;
 
 use self::core::Shared;
 use self::manage::Ended;
+use self::scope::Places;
 use self::server::{Server, Servers};
 use crate::catalog::cache::Cache;
 use crate::config::ServerDef;
@@ -109,6 +110,7 @@ pub struct Pool {
     shared: Arc<Shared>,
     servers: Mutex<Servers>,
     ended: Ended,
+    places: Places,
 }
 
 impl Pool {
@@ -127,7 +129,8 @@ impl Pool {
     ) -> Arc<Pool> {
         let shared = Arc::new(Shared { connector, cache, warnings: Warnings::default() });
         let servers = Servers::new(servers, settings, &shared, None);
-        Arc::new(Pool { shared, servers: Mutex::new(servers), ended: Ended::default() })
+        let (ended, places) = (Ended::default(), Places::default());
+        Arc::new(Pool { shared, servers: Mutex::new(servers), ended, places })
     }
 
     /// The server of this name or identifier, whether it can be used or not.

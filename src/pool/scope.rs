@@ -9,9 +9,12 @@ use super::git;
 use crate::error::{Error, Kind, Result};
 use crate::proc;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What an instance is keyed by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,6 +144,52 @@ fn directory(caller: &Caller) -> Result<PathBuf, Missing> {
     fs::canonicalize(dir).map_err(|_| Missing::Directory(dir.to_path_buf()))
 }
 
+/// How long a resolved directory is taken to be where it was: long enough for
+/// a script that calls in a row, too short for a person to move a repository.
+const PLACE_KEPT: Duration = Duration::from_millis(500);
+
+/// How many resolved directories are kept.
+const PLACES_KEPT: usize = 256;
+
+/// Keys by place that were resolved a moment ago: asking the file system takes
+/// twenty times longer than all the rest of a call. What could not be resolved is not kept.
+#[derive(Default)]
+pub(super) struct Places(Mutex<HashMap<(u8, PathBuf), (Instant, Key)>>);
+
+impl Places {
+    /// The same as [`Scope::key`].
+    pub fn key(&self, scope: &Scope, caller: &Caller) -> (Key, Option<Missing>) {
+        let kind = match scope {
+            Scope::Cwd => 0,
+            Scope::Worktree => 1,
+            Scope::Repo => 2,
+            _ => return scope.key(caller),
+        };
+        let Some(cwd) = caller.cwd.clone() else { return scope.key(caller) };
+        let at = (kind, cwd);
+        if let Some((when, key)) = self.lock().get(&at)
+            && when.elapsed() < PLACE_KEPT
+        {
+            return (key.clone(), None);
+        }
+        let (key, missing) = scope.key(caller);
+        if missing.is_none() {
+            let mut kept = self.lock();
+            if kept.len() >= PLACES_KEPT {
+                kept.retain(|_, (when, _)| when.elapsed() < PLACE_KEPT);
+            }
+            if kept.len() < PLACES_KEPT {
+                kept.insert(at, (Instant::now(), key.clone()));
+            }
+        }
+        (key, missing)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(u8, PathBuf), (Instant, Key)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Why a scope could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
@@ -255,6 +304,19 @@ mod tests {
         let at = |name: &str| Caller { cwd: Some(tmp.path().join(name)), ..Caller::default() };
         assert_eq!(key("cwd", &at("real")), key("cwd", &at("link")));
         assert_eq!(key("cwd", &at("link")), format!("cwd:{}", real.display()));
+    }
+
+    #[test]
+    fn a_place_is_remembered_and_a_missing_one_is_not() {
+        let tmp = TempDir::new("places");
+        let places = Places::default();
+        let at = |name: &str| Caller { cwd: Some(tmp.path().join(name)), ..Caller::default() };
+        assert!(places.key(&Scope::Cwd, &at("later")).1.is_some());
+        fs::create_dir(tmp.path().join("later")).unwrap();
+        let (first, missing) = places.key(&Scope::Cwd, &at("later"));
+        assert_eq!(missing, None);
+        assert_eq!(places.key(&Scope::Cwd, &at("later")).0.text, first.text);
+        assert!(places.key(&Scope::Worktree, &at("later")).1.is_some(), "another question");
     }
 
     #[test]

@@ -63,10 +63,17 @@ impl fmt::Display for Exit {
 /// A child process. Clones are the same child. It is reaped as soon as it
 /// ends, whatever its owner does, and what is left of its process group is
 /// killed then. Dropping the last clone does not end it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Child(Arc<Inner>);
 
-#[derive(Debug)]
+impl fmt::Debug for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child").field("pid", &self.0.pid).field("exit", &*self.0.exit()).finish()
+    }
+}
+
+type Listener = Box<dyn FnOnce(Exit) + Send>;
+
 struct Inner {
     pid: u32,
     leads_group: bool,
@@ -75,6 +82,7 @@ struct Inner {
     /// whoever holds the lock and sees `None` may still use the pid.
     exit: Mutex<Option<Exit>>,
     ended: Condvar,
+    listeners: Mutex<Vec<Listener>>,
 }
 
 impl Inner {
@@ -106,8 +114,19 @@ impl Inner {
         if self.leads_group {
             let _ = kill_group(self.pid, libc::SIGKILL);
         }
-        *exit = Some(reap(self.pid));
+        let how = reap(self.pid);
+        *exit = Some(how);
         self.ended.notify_all();
+        // Whoever comes with a listener from now on finds the exit.
+        let listeners = std::mem::take(&mut *self.listeners());
+        drop(exit);
+        for listener in listeners {
+            listener(how);
+        }
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -133,6 +152,7 @@ impl Child {
             pipes: Mutex::new(pipes),
             exit: Mutex::new(None),
             ended: Condvar::new(),
+            listeners: Mutex::default(),
         });
         let watched = Arc::clone(&inner);
         if let Err(e) = thread::spawn(&format!("wait-{pid}"), move || watched.watch()) {
@@ -189,6 +209,20 @@ impl Child {
                 return *exit;
             }
             exit = self.0.ended.wait_timeout(exit, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Runs `listener` once it has ended, on the thread that waits for it (at
+    /// once, on this one, when it has ended already). That thread has nothing
+    /// else to do by then: the listener may take its time.
+    pub fn on_exit(&self, listener: impl FnOnce(Exit) + Send + 'static) {
+        let exit = self.0.exit();
+        match *exit {
+            None => self.0.listeners().push(Box::new(listener)),
+            Some(how) => {
+                drop(exit);
+                listener(how);
+            }
         }
     }
 

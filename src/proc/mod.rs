@@ -4,6 +4,7 @@
 
 mod child;
 mod find;
+mod hangup;
 pub mod signals;
 mod spawn;
 mod sys;
@@ -12,6 +13,7 @@ pub mod thread;
 
 pub use child::{Child, Exit};
 pub use find::find_program;
+pub use hangup::Hangups;
 pub use spawn::{Io, Spawn, spawn};
 pub use sys::{
     alive, kill, kill_group, peer_closed, peer_uid, poll_readable, poll_writable, raise_nofile,

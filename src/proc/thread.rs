@@ -1,6 +1,7 @@
 //! Starts threads: each one has a name and a small stack, and a panic in it
 //! ends that thread alone. Knows nothing of what they do.
 
+use crate::log;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
@@ -10,8 +11,7 @@ use std::thread::{Builder, JoinHandle};
 const STACK: usize = 256 * 1024;
 
 /// Starts a thread with a 256 KiB stack; the kernel shows the first 15 bytes
-/// of its name. A panic in `f` is reported on stderr
-/// by the panic hook, with the thread's name, and goes no further. Dropping
+/// of its name. A panic in `f` is logged and goes no further. Dropping
 /// the handle detaches the thread. Fails only when the system has no room for
 /// another thread.
 pub fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
@@ -26,8 +26,13 @@ pub fn spawn_sized(
     f: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     Builder::new().name(name.to_owned()).stack_size(bytes).spawn(move || {
-        // The hook has already said what happened; a joiner only needs the end.
-        let _ = catch_unwind(AssertUnwindSafe(f));
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(f)) {
+            let said = panic.downcast_ref::<&str>().copied();
+            let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default();
+            log::error(format_args!("the thread \"{name}\" panicked: {}", said.unwrap_or("no message")));
+        }
     })
 }
 

@@ -1,1 +1,22 @@
-//! (being built)
+//! What runs a script, what it may do, and what it is told: runtimes,
+//! permission profiles, the generated client and launcher, the script
+//! environment, the plan and its execution. Knows nothing of HTTP routes and
+//! prints nothing.
+
+pub mod dispatch;
+pub mod env;
+pub mod launcher;
+pub mod named;
+pub mod permissions;
+pub mod plan;
+mod records;
+pub mod run;
+pub mod runtimes;
+mod scan;
+mod variables;
+
+pub use launcher::{Namespace, client_module};
+pub use named::{NamedScript, list as named_scripts};
+pub use plan::{Link, Local, Plan, Prepared, RunSpec, Source, prepare};
+pub use records::LogRecord;
+pub use run::{Captured, Outcome, Stderr, execute};

@@ -1,0 +1,511 @@
+//! The client of one MCP server, over whichever transport: handshake, requests
+//! that are paired, timed and cancelled, and the end. Knows nothing of who
+//! shares it.
+
+use super::cancel::Cancel;
+use super::error::{Subject, quote_stderr, seconds};
+use super::jsonrpc::{self, METHOD_NOT_FOUND};
+use super::peer::{Hooks, Limits, Peer};
+use super::pending::{Event, Outcome, Slot};
+use super::stdio::{Program, Stdio};
+use super::streamable::{Exchange, Streamable};
+use super::tool::Tool;
+use super::writer::Rejected;
+use crate::config::{ServerDef, Transport};
+use crate::error::{Error, Kind, Result};
+use crate::log;
+use crate::settings::{self, Settings};
+use crate::util::Env;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The revisions of the protocol that begin with `initialize`, newest first; the first is what we ask for.
+const REVISIONS: [&str; 5] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
+
+/// Pages of one list. The largest servers known have some hundred tools; this
+/// only ends a server that invents cursors for ever.
+const PAGES: usize = 1000;
+
+/// How long a message that could not be written waits for the word that the
+/// process has ended, which says why.
+const NEWS: Duration = Duration::from_secs(2);
+
+/// What it takes to reach a server.
+pub struct Connect<'a> {
+    /// The server's definition.
+    pub def: &'a ServerDef,
+    /// The complete environment that a child inherits; the definition's variables come on top.
+    pub env: &'a Env,
+    /// Time-outs and limits.
+    pub settings: &'a Settings,
+    /// What the server may cause here.
+    pub hooks: Hooks,
+}
+
+/// How one request is made.
+#[derive(Clone)]
+pub struct Options<'a> {
+    /// How long the answer may take; `None` is for ever.
+    pub timeout: Option<Duration>,
+    /// Tells that the caller has left.
+    pub cancel: &'a Cancel,
+    /// Asks the server for progress, and takes each report (`{progress, total?,
+    /// message?}`) on the caller's thread.
+    pub progress: Option<Arc<dyn Fn(Value) + Send + Sync>>,
+}
+
+impl<'a> Options<'a> {
+    /// Without time-out and progress.
+    pub fn new(cancel: &'a Cancel) -> Options<'a> {
+        Options { timeout: None, cancel, progress: None }
+    }
+    /// With a time-out.
+    pub fn timeout(mut self, timeout: Duration) -> Options<'a> {
+        self.timeout = Some(timeout);
+        self
+    }
+}
+
+/// A connection to an MCP server, ready to be used. Clones are the same
+/// connection; any number of threads may make requests at once. When the last
+/// clone is dropped without [`Client::stop`], a child process is killed.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    peer: Arc<Peer>,
+    link: Link,
+    started: Mutex<Arc<Handshake>>,
+    stop_grace: Duration,
+    kill_grace: Duration,
+    start_timeout: Duration,
+}
+
+enum Link {
+    Stdio(Stdio),
+    Http(Arc<Streamable>),
+}
+
+/// What the server said of itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Handshake {
+    #[serde(default)]
+    protocol_version: String,
+    #[serde(default)]
+    capabilities: Value,
+    #[serde(default)]
+    server_info: Option<Value>,
+    #[serde(default)]
+    instructions: Option<Value>,
+}
+
+impl Client {
+    /// Starts or connects to a server and initializes it, within its start
+    /// time-out. On failure nothing that was started is left, and the error
+    /// ([`Kind::Unavailable`], [`Kind::Timeout`], [`Kind::Cancelled`] or
+    /// [`Kind::Refused`]) says why with the server's last words.
+    pub fn start(connect: Connect, cancel: &Cancel) -> Result<Client> {
+        let Connect { def, env, settings, hooks } = connect;
+        let start_timeout =
+            def.options.start_timeout.unwrap_or_else(|| settings.get(&settings::POOL_START_TIMEOUT));
+        let deadline = Instant::now() + start_timeout;
+        let limit = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let limits = Limits {
+            message: limit(settings.get(&settings::MCP_MAX_MESSAGE)),
+            depth: limit(settings.get(&settings::MCP_MAX_DEPTH).unsigned_abs()),
+        };
+        let kill_grace = settings.get(&settings::POOL_KILL_GRACE);
+        let peer = Peer::new(&def.name, limits, hooks);
+        let link = match &def.transport {
+            Transport::Stdio { command, args, env: own, cwd } => {
+                let mut env = env.clone();
+                for (name, value) in own {
+                    env.set(name, value);
+                }
+                let stderr_tail = limit(settings.get(&settings::POOL_STDERR_TAIL));
+                let cwd = cwd.as_deref();
+                let program = Program { command, args, env, cwd, stderr_tail, kill_grace };
+                Link::Stdio(Stdio::start(program, &peer)?)
+            }
+            Transport::Http { url, headers } => Link::Http(Streamable::new(url, headers, env, &peer)?),
+        };
+        let client = Client(Arc::new(Inner {
+            peer,
+            link,
+            started: Mutex::default(),
+            stop_grace: settings.get(&settings::POOL_STOP_GRACE),
+            kill_grace,
+            start_timeout,
+        }));
+        match client.initialize(deadline, cancel) {
+            Ok(()) => Ok(client),
+            Err(e) => {
+                let e = client.explain_start(e);
+                client.0.end(Duration::ZERO, "was stopped");
+                Err(e)
+            }
+        }
+    }
+
+    /// `initialize` and `notifications/initialized`.
+    fn initialize(&self, deadline: Instant, cancel: &Cancel) -> Result<()> {
+        let inner = &*self.0;
+        let mut capabilities = json!({});
+        if !(inner.peer.hooks.roots)().is_empty() {
+            capabilities["roots"] = json!({});
+        }
+        let params = raw(&json!({
+            "protocolVersion": REVISIONS[0],
+            "capabilities": capabilities,
+            "clientInfo": { "name": "mcpx", "version": env!("CARGO_PKG_VERSION") },
+        }))?;
+        let options = Options::new(cancel).timeout(deadline.saturating_duration_since(Instant::now()));
+        let result = self.request("initialize", Some(params), options)?;
+        let unusable = |what: String| {
+            Error::new(Kind::Unavailable, format!("the server {} {what}", inner.peer.server))
+                .server(&inner.peer.server)
+        };
+        let said: Handshake = serde_json::from_str(result.get())
+            .map_err(|e| unusable(format!("answered initialize with something else: {e}")))?;
+        if !REVISIONS.contains(&said.protocol_version.as_str()) {
+            return Err(unusable(format!(
+                "speaks MCP revision \"{}\", which mcpx does not know (it knows {})",
+                super::error::printable(&said.protocol_version, 40),
+                REVISIONS.join(", ")
+            )));
+        }
+        if let Link::Http(http) = &inner.link {
+            http.set_protocol(&said.protocol_version);
+        }
+        *inner.started.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(said);
+        inner.notify(jsonrpc::notification("notifications/initialized", None));
+        if let Link::Http(http) = &inner.link {
+            http.listen();
+        }
+        Ok(())
+    }
+
+    /// Says of a failed start what the server said, and what could be done.
+    fn explain_start(&self, e: Error) -> Error {
+        let inner = &*self.0;
+        let server = &inner.peer.server;
+        let new = |kind, message| Error::new(kind, message).server(server);
+        if matches!(e.kind(), Kind::Cancelled) {
+            return new(Kind::Cancelled, format!("starting the server {server} was cancelled"));
+        }
+        let Link::Stdio(stdio) = &inner.link else {
+            return match e.kind() {
+                Kind::Timeout => new(
+                    Kind::Timeout,
+                    format!(
+                        "the server {server} did not answer initialize within {}",
+                        seconds(inner.start_timeout)
+                    ),
+                )
+                .hint(START_TIMEOUT_HINT),
+                Kind::Tool | Kind::Usage => new(Kind::Unavailable, e.message().to_owned()),
+                _ => e,
+            };
+        };
+        let noise = inner.peer.noise();
+        if let Some(closed) = inner.peer.closed() {
+            let e = new(
+                Kind::Unavailable,
+                format!("the server {server} {} before it answered initialize{}", closed.what, closed.detail),
+            );
+            return if noise.is_empty() { e } else { e.hint(NOISE_HINT) };
+        }
+        let stderr = quote_stderr(&stdio.stderr().last_lines());
+        match e.kind() {
+            Kind::Timeout => {
+                let message = format!(
+                    "the server {server} did not answer initialize within {}{noise}{stderr}",
+                    seconds(inner.start_timeout)
+                );
+                new(Kind::Timeout, message).hint(if noise.is_empty() {
+                    START_TIMEOUT_HINT
+                } else {
+                    NOISE_HINT
+                })
+            }
+            _ => new(Kind::Unavailable, format!("{}{noise}{stderr}", e.message())),
+        }
+    }
+
+    /// Makes a request and returns its result, as the server sent it.
+    ///
+    /// Errors: [`Kind::Tool`] (or [`Kind::Usage`] for wrong parameters) with the
+    /// JSON-RPC error object as `raw`; [`Kind::Timeout`] and [`Kind::Cancelled`],
+    /// of which the server is told; [`Kind::TooLarge`]; [`Kind::Unavailable`]
+    /// when the connection is gone, but [`Kind::OutcomeUnknown`] when a
+    /// `tools/call` had been sent on it. Nothing is ever sent a second time.
+    pub fn request(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        options: Options,
+    ) -> Result<Box<RawValue>> {
+        let inner = &*self.0;
+        let peer = &inner.peer;
+        let subject = Subject { server: &peer.server, method, params: params.as_deref() };
+        let started = Instant::now();
+        let deadline = options.timeout.and_then(|t| started.checked_add(t));
+        let waiting = peer.pending.open(options.progress.is_some());
+        let slot = &waiting.slot;
+        // Looked at after the place was taken: whoever closes later finds it.
+        if let Some(closed) = peer.closed() {
+            return Err(subject.broken(&closed.reason(), false));
+        }
+        let line = jsonrpc::request(slot.id, method, params.as_deref(), options.progress.is_some());
+        let cancelled = Arc::clone(slot);
+        let _guard = options.cancel.on_cancel(move || cancelled.finish(Outcome::Cancelled));
+        let event = match &inner.link {
+            Link::Stdio(stdio) => match stdio.send(line, Some(slot)) {
+                Ok(()) => follow(slot, deadline, &options),
+                // The reader is about to find out why.
+                Err(Rejected::Gone) => match follow(slot, Some(Instant::now() + NEWS), &options) {
+                    Event::TimedOut => Event::Done(Outcome::Broken("takes no more messages".into())),
+                    event => event,
+                },
+                Err(Rejected::Full) => {
+                    return Err(Error::new(
+                        Kind::Busy,
+                        format!("the server {} does not read what is sent to it", peer.server),
+                    )
+                    .server(&peer.server));
+                }
+            },
+            Link::Http(http) => self.exchange(http, &subject, &line, slot, deadline, &options)?,
+        };
+        let Event::Done(outcome) = event else {
+            let sent = inner.give_up(&subject, slot, "timed out");
+            return Err(subject.timed_out(options.timeout.unwrap_or_default(), sent));
+        };
+        match outcome {
+            Outcome::Result(result) => Ok(result),
+            Outcome::Error(object) => Err(subject.refused(object)),
+            Outcome::TooLarge(which) => Err(subject.too_large(&which)),
+            Outcome::Broken(reason) => Err(subject.broken(&reason, slot.sent.load(Ordering::Acquire))),
+            Outcome::Cancelled => {
+                inner.give_up(&subject, slot, "the caller left");
+                Err(subject.cancelled())
+            }
+        }
+    }
+
+    /// One request over HTTP; a lost session is begun again, once.
+    fn exchange(
+        &self,
+        http: &Arc<Streamable>,
+        subject: &Subject,
+        line: &[u8],
+        slot: &Arc<Slot>,
+        deadline: Option<Instant>,
+        options: &Options,
+    ) -> Result<Event> {
+        let mut renewed = false;
+        loop {
+            let take = || match slot.wait(Some(Instant::now())) {
+                Event::TimedOut => None,
+                event => Some(event),
+            };
+            let mut tick = || loop {
+                match take() {
+                    Some(Event::Progress(report)) => report_progress(options, report),
+                    other => return other,
+                }
+            };
+            match http.exchange(subject, line, slot, deadline, options.cancel, &mut tick)? {
+                Exchange::Over(event) => return Ok(event),
+                // The server knows nothing of the session, so nothing was done.
+                Exchange::SessionLost(lost) if !renewed && subject.method != "initialize" => {
+                    renewed = true;
+                    let limit = Instant::now() + self.0.start_timeout;
+                    let limit = deadline.map_or(limit, |d| d.min(limit));
+                    http.renew(lost, || self.initialize(limit, options.cancel))?;
+                }
+                Exchange::SessionLost(_) => {
+                    return Ok(Event::Done(Outcome::Broken(
+                        "does not know the session it has just begun".into(),
+                    )));
+                }
+            }
+        }
+    }
+
+    /// All tools, from all pages. A tool that cannot be read is left out and
+    /// logged; a server without tools has none.
+    pub fn list_tools(&self, options: &Options) -> Result<Vec<Tool>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Page<'a> {
+            #[serde(borrow, default)]
+            tools: Vec<&'a RawValue>,
+            #[serde(default)]
+            next_cursor: Option<String>,
+        }
+        let server = &self.0.peer.server;
+        let bad = |what: String| {
+            Error::new(Kind::Unavailable, format!("{server} answered tools/list with {what}")).server(server)
+        };
+        let deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
+        let (mut tools, mut names, mut seen) = (Vec::new(), HashSet::new(), HashSet::new());
+        let mut params = None;
+        for _ in 0..PAGES {
+            let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            let result = match self.request("tools/list", params, Options { timeout, ..options.clone() }) {
+                Err(e) if tools.is_empty() && is_unknown_method(&e) => return Ok(tools),
+                other => other?,
+            };
+            let page: Page =
+                serde_json::from_str(result.get()).map_err(|e| bad(format!("something else: {e}")))?;
+            for text in page.tools {
+                match serde_json::from_str::<Tool>(text.get()) {
+                    Ok(tool) if !names.insert(tool.name.clone()) => {
+                        log::warn(format_args!("{server} lists the tool {} twice", tool.name));
+                    }
+                    Ok(tool) => tools.push(tool),
+                    Err(e) => log::warn(format_args!("{server} lists a tool that cannot be read: {e}")),
+                }
+            }
+            // Some servers end with an empty cursor instead of none.
+            let Some(cursor) = page.next_cursor.filter(|c| !c.is_empty()) else { return Ok(tools) };
+            params = Some(raw(&json!({ "cursor": cursor }))?);
+            if !seen.insert(cursor) {
+                return Err(bad("a cursor that it had given before; the list would never end".into()));
+            }
+        }
+        Err(bad(format!("more than {PAGES} pages")))
+    }
+
+    /// Asks whether the server is there.
+    pub fn ping(&self, timeout: Duration) -> Result<()> {
+        self.request("ping", None, Options::new(&Cancel::new()).timeout(timeout)).map(drop)
+    }
+
+    fn started(&self) -> Arc<Handshake> {
+        Arc::clone(&self.0.started.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+    /// `serverInfo`, as the server gave it.
+    pub fn server_info(&self) -> Option<Value> {
+        self.started().server_info.clone()
+    }
+    /// `capabilities`, as the server gave them.
+    pub fn capabilities(&self) -> Value {
+        self.started().capabilities.clone()
+    }
+    /// The negotiated revision of the protocol.
+    pub fn protocol(&self) -> String {
+        self.started().protocol_version.clone()
+    }
+    /// The server's instructions.
+    pub fn instructions(&self) -> Option<String> {
+        self.started().instructions.as_ref().and_then(Value::as_str).map(str::to_owned)
+    }
+    /// The process id of a server that is a child.
+    pub fn pid(&self) -> Option<u32> {
+        match &self.0.link {
+            Link::Stdio(stdio) => Some(stdio.pid()),
+            Link::Http(_) => None,
+        }
+    }
+    /// The latest of what a child wrote to its standard error; empty for others.
+    pub fn stderr_tail(&self) -> String {
+        match &self.0.link {
+            Link::Stdio(stdio) => stdio.stderr().text(),
+            Link::Http(_) => String::new(),
+        }
+    }
+    /// Whether the connection has ended.
+    pub fn is_closed(&self) -> bool {
+        self.0.peer.closed().is_some()
+    }
+    /// Why it has ended, with a child's last words; continues "the server x".
+    pub fn closed_reason(&self) -> Option<String> {
+        self.0.peer.closed().map(|closed| closed.reason())
+    }
+    /// Runs `listener` with [`Client::closed_reason`] once the connection has
+    /// ended (at once when it has), on whichever thread notices.
+    pub fn on_close(&self, listener: Box<dyn FnOnce(String) + Send>) {
+        self.0.peer.on_close(listener);
+    }
+
+    /// Ends the connection. Requests under way fail; a child's input is closed,
+    /// it gets `pool.stopGrace` to leave and `pool.killGrace` after SIGTERM.
+    pub fn stop(&self) {
+        self.0.end(self.0.stop_grace, "was stopped");
+    }
+}
+
+const START_TIMEOUT_HINT: &str =
+    "give it longer with pool.startTimeout, or with startTimeout in the server's \"mcpx\" block";
+const NOISE_HINT: &str =
+    "an MCP server writes only messages to its stdout: check the command and its arguments";
+
+impl Inner {
+    /// Sends a notification, or an answer; nobody waits for it.
+    fn notify(&self, line: Vec<u8>) {
+        match &self.link {
+            Link::Stdio(stdio) => drop(stdio.send(line, None)),
+            Link::Http(http) => http.notify(line),
+        }
+    }
+
+    /// Nobody waits for this answer any more: takes the message back if it is
+    /// still here, else tells the server. Returns whether it had been sent.
+    fn give_up(&self, subject: &Subject, slot: &Arc<Slot>, reason: &str) -> bool {
+        if matches!(&self.link, Link::Stdio(stdio) if stdio.retract(slot)) {
+            return false;
+        }
+        // The protocol forbids to cancel this one.
+        if subject.method != "initialize" {
+            let params = json!({ "requestId": slot.id, "reason": reason });
+            self.notify(jsonrpc::notification("notifications/cancelled", Some(&params)));
+        }
+        true
+    }
+
+    fn end(&self, after_eof: Duration, what: &str) {
+        self.peer.close(what, "");
+        match &self.link {
+            Link::Stdio(stdio) => stdio.stop(after_eof, self.kill_grace),
+            Link::Http(http) => http.stop(after_eof),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.peer.close("was dropped", "");
+    }
+}
+
+/// Waits for the end of a request, handing on its progress.
+fn follow(slot: &Slot, deadline: Option<Instant>, options: &Options) -> Event {
+    loop {
+        match slot.wait(deadline) {
+            Event::Progress(report) => report_progress(options, report),
+            event => return event,
+        }
+    }
+}
+
+fn report_progress(options: &Options, report: Value) {
+    if let Some(progress) = &options.progress {
+        progress(report);
+    }
+}
+
+fn is_unknown_method(e: &Error) -> bool {
+    e.raw_value().and_then(|raw| raw.get("code")).and_then(Value::as_i64) == Some(METHOD_NOT_FOUND)
+}
+
+fn raw(value: &Value) -> Result<Box<RawValue>> {
+    to_raw_value(value).map_err(|e| Error::new(Kind::Internal, format!("writing parameters: {e}")))
+}

@@ -1,0 +1,174 @@
+//! Puts what went wrong with a server into words. Knows nothing of how it was
+//! noticed.
+
+use super::jsonrpc::INVALID_PARAMS;
+use crate::error::{Error, Kind};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::time::Duration;
+
+/// How much of a tool's or a method's own text a message repeats.
+const MESSAGE_CHARS: usize = 4000;
+
+/// Text from elsewhere, safe to show: no control characters, and not more than `limit` bytes of it.
+pub(super) fn printable(text: &str, limit: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(limit));
+    for c in text.chars() {
+        if out.len() >= limit {
+            out.push('…');
+            break;
+        }
+        out.push(match c {
+            '\t' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        });
+    }
+    out
+}
+
+/// `; its stderr ends with:` and the lines, indented; nothing when there are none.
+pub(super) fn quote_stderr(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("; its stderr ends with:\n  {}", lines.join("\n  "))
+}
+
+/// A request, as it is spoken of in a message.
+pub(super) struct Subject<'a> {
+    pub server: &'a str,
+    pub method: &'a str,
+    pub params: Option<&'a RawValue>,
+}
+
+impl Subject<'_> {
+    /// The tool that is called, when it is a call.
+    fn tool(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Named {
+            name: String,
+        }
+        if self.method != "tools/call" {
+            return None;
+        }
+        serde_json::from_str::<Named>(self.params?.get()).ok().map(|n| n.name)
+    }
+
+    /// Whether it must not be repeated.
+    fn is_call(&self) -> bool {
+        self.method == "tools/call"
+    }
+
+    fn name(&self) -> String {
+        match self.tool() {
+            Some(tool) => format!("the call of {tool}"),
+            None => self.method.to_owned(),
+        }
+    }
+
+    fn error(&self, kind: Kind, message: String) -> Error {
+        let e = Error::new(kind, message).server(self.server);
+        match self.tool() {
+            Some(tool) => e.tool(tool),
+            None => e,
+        }
+    }
+
+    /// The server answered with a JSON-RPC error object.
+    pub fn refused(&self, object: Value) -> Error {
+        let code = object.get("code").and_then(Value::as_i64);
+        let text = object.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
+        let kind = if code == Some(INVALID_PARAMS) { Kind::Usage } else { Kind::Tool };
+        let code = code.map(|c| format!(" (JSON-RPC error {c})")).unwrap_or_default();
+        let text: String = text.chars().take(MESSAGE_CHARS).collect();
+        self.error(kind, format!("{} answered {}: {text}{code}", self.server, self.name())).raw(object)
+    }
+
+    /// The answer is over a limit.
+    pub fn too_large(&self, which: &str) -> Error {
+        self.error(Kind::TooLarge, format!("the answer of {} to {} {which}", self.server, self.name()))
+    }
+
+    /// The connection is gone; `reason` continues "the server x".
+    pub fn broken(&self, reason: &str, sent: bool) -> Error {
+        if sent && self.is_call() {
+            return self
+                .error(
+                    Kind::OutcomeUnknown,
+                    format!("the server {} {reason}\n{} had been sent", self.server, self.name()),
+                )
+                .hint("it was not sent again: find out whether it took effect before you repeat it");
+        }
+        let when = if sent { "was not answered" } else { "was not sent" };
+        self.error(Kind::Unavailable, format!("{} {when}: the server {} {reason}", self.name(), self.server))
+    }
+
+    /// The caller left.
+    pub fn cancelled(&self) -> Error {
+        self.error(Kind::Cancelled, format!("{} to {} was cancelled", self.name(), self.server))
+    }
+
+    /// No answer came in time.
+    pub fn timed_out(&self, after: Duration, sent: bool) -> Error {
+        let after = seconds(after);
+        let (server, name) = (self.server, self.name());
+        let message = if sent {
+            format!("{server} did not answer {name} within {after}; it was told to stop")
+        } else {
+            format!("{server} did not take {name} within {after}; it was not sent")
+        };
+        self.error(Kind::Timeout, message).hint(
+            "give it longer with --timeout, with pool.callTimeout, or with callTimeout in the server's \"mcpx\" block",
+        )
+    }
+}
+
+/// A duration as a person says it: `250ms`, `1.5s`, `300s`.
+pub(super) fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        return format!("{}ms", duration.as_millis());
+    }
+    format!("{}s", duration.as_millis() as f64 / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.into()).unwrap()
+    }
+
+    #[test]
+    fn a_sent_call_has_an_unknown_outcome_and_nothing_else_has() {
+        let params = raw(r#"{"name":"write","arguments":{}}"#);
+        let call = Subject { server: "s", method: "tools/call", params: Some(&params) };
+        let list = Subject { server: "s", method: "tools/list", params: None };
+        let e = call.broken("exited (exit code 1)", true);
+        assert_eq!((e.kind(), e.tool_name()), (Kind::OutcomeUnknown, Some("write")));
+        assert!(e.message().starts_with("the server s exited (exit code 1)"), "{e}");
+        assert_eq!(call.broken("exited", false).kind(), Kind::Unavailable);
+        assert_eq!(list.broken("exited", true).kind(), Kind::Unavailable);
+    }
+
+    #[test]
+    fn refusals_keep_the_servers_own_words() {
+        let call = Subject { server: "s", method: "tools/list", params: None };
+        let e = call.refused(json!({"code": -32602, "message": "bad cursor", "data": 1}));
+        assert_eq!(e.kind(), Kind::Usage);
+        assert_eq!(e.message(), "s answered tools/list: bad cursor (JSON-RPC error -32602)");
+        assert_eq!(e.raw_value().unwrap()["data"], 1);
+        assert_eq!(call.refused(json!("odd")).kind(), Kind::Tool);
+    }
+
+    #[test]
+    fn what_is_shown_cannot_drive_a_terminal() {
+        assert_eq!(printable("a\x1b[2J\tb", 100), "a\u{fffd}[2J b");
+        assert_eq!(printable("abcdef", 3), "abc…");
+        assert_eq!(seconds(Duration::from_millis(1500)), "1.5s");
+        assert_eq!(seconds(Duration::from_secs(300)), "300s");
+        assert_eq!(seconds(Duration::from_millis(20)), "20ms");
+    }
+}

@@ -1,0 +1,378 @@
+//! The server at the other end, however it is reached: sorts what comes from
+//! it, answers what it asks, and remembers how it ended. Knows nothing of
+//! pipes or of HTTP.
+
+use super::error::printable;
+use super::jsonrpc::{self, METHOD_NOT_FOUND, Message};
+use super::pending::{Outcome, Pending};
+use crate::log;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How much of a line that is no message is remembered.
+const NOISE_BYTES: usize = 200;
+
+/// What a server may cause here. Both run on the thread that reads from the
+/// server: they must neither wait nor use the client.
+#[derive(Clone)]
+pub struct Hooks {
+    /// The server says that its tools changed.
+    pub tools_changed: Arc<dyn Fn() + Send + Sync>,
+    /// The directories that the server is told about when it asks for roots.
+    pub roots: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
+}
+
+impl Default for Hooks {
+    /// Nothing happens, and there are no roots.
+    fn default() -> Hooks {
+        Hooks { tools_changed: Arc::new(|| {}), roots: Arc::new(Vec::new) }
+    }
+}
+
+/// Limits on what a server sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Bytes of one message.
+    pub message: usize,
+    /// Levels of nesting of one result.
+    pub depth: usize,
+}
+
+/// How a connection ended; both texts continue "the server x".
+#[derive(Clone, Debug)]
+pub(super) struct Closed {
+    /// `exited (exit code 1)`.
+    pub what: String,
+    /// What it left behind: lines of its output, ready to be appended.
+    pub detail: String,
+}
+
+impl Closed {
+    pub fn reason(&self) -> String {
+        format!("{}{}", self.what, self.detail)
+    }
+}
+
+type CloseListener = Box<dyn FnOnce(String) + Send>;
+
+pub(super) struct Peer {
+    /// The server's configured name.
+    pub server: String,
+    pub limits: Limits,
+    pub hooks: Hooks,
+    pub pending: Arc<Pending>,
+    noise: Mutex<Noise>,
+    closing: Mutex<Closing>,
+}
+
+/// What came and was no message.
+#[derive(Debug, Default)]
+struct Noise {
+    lines: u64,
+    first: String,
+}
+
+#[derive(Default)]
+struct Closing {
+    closed: Option<Closed>,
+    listeners: Vec<CloseListener>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Peer {
+    pub fn new(server: &str, limits: Limits, hooks: Hooks) -> Arc<Peer> {
+        Arc::new(Peer {
+            server: server.to_owned(),
+            limits,
+            hooks,
+            pending: Arc::default(),
+            noise: Mutex::default(),
+            closing: Mutex::default(),
+        })
+    }
+
+    /// Takes what the server sent as one line or one event. What it asks is
+    /// answered through `send`.
+    pub fn take(&self, text: &[u8], mut send: impl FnMut(Vec<u8>)) {
+        if text.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let good = jsonrpc::read(text, |message| match message {
+            Message::Answer { id, outcome } => self.pair(id, outcome),
+            Message::Notification { method, params } => self.notice(&method, params),
+            Message::Request { id, method } => send(self.respond(id, &method)),
+        });
+        if !good {
+            self.hear_noise(text);
+        }
+    }
+
+    fn pair(&self, id: u64, outcome: Result<&RawValue, &RawValue>) {
+        let outcome = match outcome {
+            Ok(result) if jsonrpc::deeper_than(result.get(), self.limits.depth) => Outcome::TooLarge(
+                format!("is nested deeper than {} levels (mcp.maxDepth)", self.limits.depth),
+            ),
+            Ok(result) => Outcome::Result(result.to_owned()),
+            Err(error) => {
+                Outcome::Error(serde_json::from_str(error.get()).unwrap_or_else(|_| error.get().into()))
+            }
+        };
+        if !self.pending.finish(id, outcome) {
+            // Late, doubled, or never asked for.
+            log::debug(format_args!("{}: an answer with id {id} that nobody waits for", self.server));
+        }
+    }
+
+    /// An answer that was over the limit on messages, and is gone.
+    pub fn overlong(&self, id: Option<u64>, bytes: u64) {
+        let outcome = Outcome::TooLarge(format!(
+            "has {bytes} bytes, more than the {} that are allowed (mcp.maxMessage)",
+            self.limits.message
+        ));
+        let paired = id.is_some_and(|id| self.pending.finish(id, outcome));
+        log::warn(format_args!("{}: dropped a message of {bytes} bytes (mcp.maxMessage)", self.server));
+        if !paired {
+            self.hear_noise(b"(a message over mcp.maxMessage)");
+        }
+    }
+
+    fn notice(&self, method: &str, params: Option<&RawValue>) {
+        match method {
+            "notifications/progress" => {
+                let params: Option<Value> = params.and_then(|p| serde_json::from_str(p.get()).ok());
+                let Some(Value::Object(mut report)) = params else { return };
+                report.remove("_meta");
+                if let Some(id) = report.remove("progressToken").and_then(|token| token.as_u64()) {
+                    self.pending.report(id, Value::Object(report));
+                }
+            }
+            "notifications/tools/list_changed" => self.guarded(|| (self.hooks.tools_changed)()),
+            "notifications/message" => {
+                let text = params.map_or("", RawValue::get);
+                log::debug(format_args!("{} logs {}", self.server, printable(text, NOISE_BYTES)));
+            }
+            _ => {}
+        }
+    }
+
+    /// A hook that panics must not end the thread that reads.
+    fn guarded<T: Default>(&self, hook: impl FnOnce() -> T) -> T {
+        catch_unwind(AssertUnwindSafe(hook)).unwrap_or_else(|_| {
+            log::error(format_args!("a hook of the server {} panicked", self.server));
+            T::default()
+        })
+    }
+
+    /// Everything that a server asks is answered: some wait for it for ever.
+    fn respond(&self, id: &RawValue, method: &str) -> Vec<u8> {
+        match method {
+            "ping" => jsonrpc::answer(id, &json!({})),
+            "roots/list" => {
+                let roots = self.guarded(|| (self.hooks.roots)());
+                let roots: Vec<Value> = roots.iter().map(|path| root(path)).collect();
+                jsonrpc::answer(id, &json!({ "roots": roots }))
+            }
+            _ => jsonrpc::refusal(
+                id,
+                METHOD_NOT_FOUND,
+                &format!("mcpx does not offer {}", printable(method, NOISE_BYTES)),
+            ),
+        }
+    }
+
+    fn hear_noise(&self, text: &[u8]) {
+        let mut noise = lock(&self.noise);
+        noise.lines += 1;
+        if noise.lines == 1 {
+            let start = &text[..text.len().min(NOISE_BYTES * 2)];
+            noise.first = printable(String::from_utf8_lossy(start).trim(), NOISE_BYTES);
+            log::debug(format_args!("{}: no message: {}", self.server, noise.first));
+        }
+    }
+
+    /// `; its stdout …` when it held lines that are no messages.
+    pub fn noise(&self) -> String {
+        let noise = lock(&self.noise);
+        match noise.lines {
+            0 => String::new(),
+            1 => format!("; on its stdout is a line that is no MCP message: \"{}\"", noise.first),
+            n => {
+                format!("; on its stdout are {n} lines that are no MCP messages, first: \"{}\"", noise.first)
+            }
+        }
+    }
+
+    /// How the connection ended, once it has.
+    pub fn closed(&self) -> Option<Closed> {
+        lock(&self.closing).closed.clone()
+    }
+
+    /// Ends the connection: everybody who waits is told. The first reason counts.
+    pub fn close(&self, what: &str, detail: &str) {
+        let (closed, listeners) = {
+            let mut closing = lock(&self.closing);
+            if closing.closed.is_some() {
+                return;
+            }
+            let closed = Closed { what: what.to_owned(), detail: detail.to_owned() };
+            closing.closed = Some(closed.clone());
+            (closed, std::mem::take(&mut closing.listeners))
+        };
+        let reason = closed.reason();
+        log::debug(format_args!("the server {} {reason}", self.server));
+        self.pending.break_all(&reason);
+        for listener in listeners {
+            self.guarded(|| listener(reason.clone()));
+        }
+    }
+
+    /// Runs `listener` with the reason when the connection ends; at once when it has.
+    pub fn on_close(&self, listener: CloseListener) {
+        let closed = {
+            let mut closing = lock(&self.closing);
+            match &closing.closed {
+                Some(closed) => closed.clone(),
+                None => {
+                    closing.listeners.push(listener);
+                    return;
+                }
+            }
+        };
+        listener(closed.reason());
+    }
+}
+
+/// A directory as MCP names a root: a file URI (RFC 8089), and the last part of the path.
+fn root(path: &Path) -> Value {
+    let mut uri = String::from("file://");
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    json!({ "uri": uri, "name": name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pending::Event;
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    fn peer(hooks: Hooks) -> Arc<Peer> {
+        Peer::new("s", Limits { message: 1000, depth: 4 }, hooks)
+    }
+
+    fn answers(peer: &Peer, text: &str) -> Vec<Value> {
+        let mut sent = Vec::new();
+        peer.take(text.as_bytes(), |line| sent.push(serde_json::from_slice(&line).unwrap()));
+        sent
+    }
+
+    #[test]
+    fn whatever_a_server_asks_is_answered() {
+        let roots = Arc::new(|| vec![PathBuf::from("/a b/ü%")]);
+        let peer = peer(Hooks { roots, ..Hooks::default() });
+        assert_eq!(
+            answers(&peer, r#"{"jsonrpc":"2.0","id":"p-1","method":"ping"}"#),
+            [json!({"jsonrpc": "2.0", "id": "p-1", "result": {}})]
+        );
+        let answer = answers(&peer, r#"{"id":2,"method":"roots/list"}"#).remove(0);
+        assert_eq!(answer["result"]["roots"][0]["uri"], "file:///a%20b/%C3%BC%25");
+        assert_eq!(answer["result"]["roots"][0]["name"], "ü%");
+        for method in ["sampling/createMessage", "elicitation/create", "tasks/get", "nonsense"] {
+            let answer =
+                answers(&peer, &format!(r#"{{"id":3,"method":"{method}","params":{{}}}}"#)).remove(0);
+            assert_eq!(answer["error"]["code"], METHOD_NOT_FOUND);
+            assert_eq!(answer["id"], 3);
+        }
+        assert!(answers(&peer, r#"{"method":"notifications/whatever"}"#).is_empty());
+    }
+
+    #[test]
+    fn noise_is_counted_and_the_first_line_kept() {
+        let peer = peer(Hooks::default());
+        assert_eq!(peer.noise(), "");
+        assert!(answers(&peer, "  \r").is_empty());
+        assert_eq!(peer.noise(), "", "an empty line is none");
+        answers(&peer, "Server running\x1b[0m on stdio");
+        assert!(
+            peer.noise()
+                .ends_with("is a line that is no MCP message: \"Server running\u{fffd}[0m on stdio\"")
+        );
+        answers(&peer, "{\"half");
+        assert!(peer.noise().contains("are 2 lines"));
+    }
+
+    #[test]
+    fn progress_goes_to_the_request_it_names() {
+        let peer = peer(Hooks::default());
+        let waiting = peer.pending.open(true);
+        let id = waiting.slot.id;
+        let note = |token: Value| {
+            json!({"method": "notifications/progress",
+                   "params": {"progressToken": token, "progress": 1, "total": 2, "_meta": {}}})
+            .to_string()
+        };
+        answers(&peer, &note(json!(id + 1)));
+        answers(&peer, &note(json!("x")));
+        answers(&peer, &note(json!(id)));
+        let Event::Progress(report) = waiting.slot.wait(None) else { panic!() };
+        assert_eq!(report, json!({"progress": 1, "total": 2}));
+    }
+
+    #[test]
+    fn a_result_that_is_too_deep_ends_its_own_request_only() {
+        let peer = peer(Hooks::default());
+        let (deep, other) = (peer.pending.open(false), peer.pending.open(false));
+        answers(&peer, &format!(r#"{{"id":{},"result":[[[[[]]]]]}}"#, deep.slot.id));
+        assert!(matches!(deep.slot.wait(None), Event::Done(Outcome::TooLarge(_))));
+        answers(&peer, &format!(r#"{{"id":{},"result":[[[[]]]]}}"#, other.slot.id));
+        assert!(matches!(other.slot.wait(None), Event::Done(Outcome::Result(_))));
+    }
+
+    #[test]
+    fn hooks_run_and_may_panic() {
+        let count = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&count);
+        let peer = peer(Hooks {
+            tools_changed: Arc::new(move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+                std::panic::resume_unwind(Box::new("quietly"));
+            }),
+            ..Hooks::default()
+        });
+        for _ in 0..2 {
+            answers(&peer, r#"{"method":"notifications/tools/list_changed"}"#);
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn closing_tells_everybody_once() {
+        let peer = peer(Hooks::default());
+        let waiting = peer.pending.open(false);
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let listen = || {
+            let heard = Arc::clone(&heard);
+            Box::new(move |reason| lock(&heard).push(reason))
+        };
+        peer.on_close(listen());
+        peer.close("exited (exit code 1)", "; bye");
+        peer.close("was stopped", "");
+        peer.on_close(listen());
+        assert_eq!(*lock(&heard), ["exited (exit code 1); bye", "exited (exit code 1); bye"]);
+        assert!(matches!(waiting.slot.wait(None), Event::Done(Outcome::Broken(r)) if r.ends_with("bye")));
+        assert_eq!(peer.closed().unwrap().what, "exited (exit code 1)");
+    }
+}

@@ -1,0 +1,233 @@
+//! Who waits for which answer. Answers are paired by id; each is given out
+//! once, and one that nobody waits for is refused. Knows nothing of how a
+//! message travels.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Progress that its caller has not taken yet; older reports are dropped, as
+/// each one replaces those before it.
+const PROGRESS_KEPT: usize = 64;
+
+/// How a request ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The server's result, as it sent it.
+    Result(Box<RawValue>),
+    /// The server's JSON-RPC error object.
+    Error(Value),
+    /// The answer came, but is over a limit; says which.
+    TooLarge(String),
+    /// The connection is gone; says why.
+    Broken(String),
+    /// The caller left.
+    Cancelled,
+}
+
+/// What happens to a waiting caller.
+pub(super) enum Event {
+    Progress(Value),
+    Done(Outcome),
+    TimedOut,
+}
+
+/// One request that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// Its id, and its progress token.
+    pub id: u64,
+    /// Whether the whole message has gone out, so that the server may act on it.
+    pub sent: AtomicBool,
+    wants_progress: bool,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    progress: VecDeque<Value>,
+    outcome: Option<Outcome>,
+}
+
+impl Slot {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the request, unless it has ended: the first outcome counts.
+    pub fn finish(&self, outcome: Outcome) {
+        let mut state = self.state();
+        if state.outcome.is_none() {
+            state.outcome = Some(outcome);
+            drop(state);
+            self.wake.notify_one();
+        }
+    }
+
+    fn report(&self, progress: Value) {
+        if !self.wants_progress {
+            return;
+        }
+        let mut state = self.state();
+        if state.progress.len() == PROGRESS_KEPT {
+            state.progress.pop_front();
+        }
+        state.progress.push_back(progress);
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Waits for the next thing to happen; for its one caller only. Progress
+    /// comes before the outcome, so that none is lost.
+    pub fn wait(&self, deadline: Option<Instant>) -> Event {
+        let mut state = self.state();
+        loop {
+            if let Some(progress) = state.progress.pop_front() {
+                return Event::Progress(progress);
+            }
+            if let Some(outcome) = state.outcome.take() {
+                return Event::Done(outcome);
+            }
+            state = match deadline {
+                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Event::TimedOut;
+                    }
+                    self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+/// All requests that wait for an answer on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    last: AtomicU64,
+    slots: Mutex<HashMap<u64, Arc<Slot>>>,
+}
+
+impl Pending {
+    fn slots(&self) -> MutexGuard<'_, HashMap<u64, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for one more answer. Ids are never used twice.
+    pub fn open(self: &Arc<Self>, wants_progress: bool) -> Waiting {
+        let slot = Arc::new(Slot {
+            id: self.last.fetch_add(1, Ordering::Relaxed) + 1,
+            sent: AtomicBool::new(false),
+            wants_progress,
+            state: Mutex::default(),
+            wake: Condvar::new(),
+        });
+        self.slots().insert(slot.id, Arc::clone(&slot));
+        Waiting { pending: Arc::clone(self), slot }
+    }
+
+    /// Hands over an answer; `false` when nobody waits for that id.
+    pub fn finish(&self, id: u64, outcome: Outcome) -> bool {
+        let slot = self.slots().remove(&id);
+        slot.map(|slot| slot.finish(outcome)).is_some()
+    }
+
+    /// Hands over a report of progress; `false` when nobody waits for that id.
+    pub fn report(&self, id: u64, progress: Value) -> bool {
+        let slot = self.slots().get(&id).cloned();
+        slot.map(|slot| slot.report(progress)).is_some()
+    }
+
+    /// Ends all requests that wait.
+    pub fn break_all(&self, reason: &str) {
+        let slots = std::mem::take(&mut *self.slots());
+        for slot in slots.into_values() {
+            slot.finish(Outcome::Broken(reason.to_owned()));
+        }
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.slots().len()
+    }
+}
+
+/// A place among the waiting; leaving it makes a late answer unwanted.
+pub(super) struct Waiting {
+    pending: Arc<Pending>,
+    /// What is waited on.
+    pub slot: Arc<Slot>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.pending.slots().remove(&self.slot.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn result(text: &str) -> Outcome {
+        Outcome::Result(RawValue::from_string(format!("\"{text}\"")).unwrap())
+    }
+
+    fn done(event: Event) -> String {
+        match event {
+            Event::Done(Outcome::Result(raw)) => raw.get().trim_matches('"').to_owned(),
+            Event::Done(other) => format!("{other:?}"),
+            Event::Progress(value) => format!("progress {value}"),
+            Event::TimedOut => "timed out".into(),
+        }
+    }
+
+    #[test]
+    fn answers_find_their_callers_in_any_order() {
+        let pending = Arc::new(Pending::default());
+        let (a, b) = (pending.open(false), pending.open(false));
+        assert_ne!(a.slot.id, b.slot.id);
+        assert!(pending.finish(b.slot.id, result("2")));
+        assert!(pending.finish(a.slot.id, result("1")));
+        assert!(!pending.finish(a.slot.id, result("again")), "a duplicate");
+        assert!(!pending.finish(999, result("stray")));
+        assert_eq!(done(a.slot.wait(None)), "1");
+        assert_eq!(done(b.slot.wait(None)), "2");
+    }
+
+    #[test]
+    fn a_caller_that_leaves_takes_its_place_along() {
+        let pending = Arc::new(Pending::default());
+        let waiting = pending.open(false);
+        let id = waiting.slot.id;
+        let soon = Instant::now() + Duration::from_millis(5);
+        assert_eq!(done(waiting.slot.wait(Some(soon))), "timed out");
+        drop(waiting);
+        assert!(!pending.finish(id, result("late")));
+        assert_eq!(pending.len(), 0);
+    }
+
+    #[test]
+    fn progress_comes_first_newest_kept_and_only_when_wanted() {
+        let pending = Arc::new(Pending::default());
+        let (wanting, other) = (pending.open(true), pending.open(false));
+        for n in 0..PROGRESS_KEPT + 3 {
+            assert!(pending.report(wanting.slot.id, n.into()));
+            assert!(pending.report(other.slot.id, n.into()));
+        }
+        pending.finish(wanting.slot.id, result("end"));
+        assert_eq!(done(wanting.slot.wait(None)), "progress 3");
+        for _ in 1..PROGRESS_KEPT {
+            assert!(done(wanting.slot.wait(None)).starts_with("progress"));
+        }
+        assert_eq!(done(wanting.slot.wait(None)), "end");
+        pending.break_all("gone");
+        assert_eq!(done(other.slot.wait(None)), r#"Broken("gone")"#);
+    }
+}

@@ -1,0 +1,264 @@
+//! An MCP server that is a child process: one message a line on its standard
+//! input and output. Knows nothing of what the messages say.
+
+use super::error::quote_stderr;
+use super::oversize::IdScan;
+use super::peer::Peer;
+use super::pending::Slot;
+use super::stderr::Tail;
+use super::writer::{Rejected, Writer};
+use crate::error::{Error, Kind, Result};
+use crate::proc::{self, Child, Exit, Io, Spawn, find_program, thread};
+use crate::util::Env;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+/// The buffer of a connection on which nothing big happens; one message mostly fits.
+const BUFFER: usize = 8 * 1024;
+
+/// What a pipe holds: more is never read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// How long the last words of a process are waited for once it has ended.
+/// They are in the pipe already; the limit matters only when a process that
+/// left the group still holds the other end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How to start the server.
+pub(super) struct Program<'a> {
+    pub command: &'a str,
+    pub args: &'a [String],
+    /// The complete environment.
+    pub env: Env,
+    pub cwd: Option<&'a Path>,
+    /// Bytes of its standard error that are kept.
+    pub stderr_tail: usize,
+    /// How long it has between SIGTERM and SIGKILL when it closes its output but stays.
+    pub kill_grace: Duration,
+}
+
+pub(super) struct Stdio {
+    child: Child,
+    writer: Arc<Writer>,
+    stderr: Arc<Tail>,
+    stopped: AtomicBool,
+}
+
+impl Stdio {
+    /// Starts the server and the threads that read from it.
+    pub fn start(program: Program, peer: &Arc<Peer>) -> Result<Stdio> {
+        let server = &peer.server;
+        let failed = |what: String| {
+            Error::new(Kind::Unavailable, format!("starting the server {server}: {what}")).server(server)
+        };
+        let cwd = program.cwd.map_or_else(|| std::env::current_dir().unwrap_or("/".into()), PathBuf::from);
+        let path = find_program(OsStr::new(program.command), &program.env, &cwd).map_err(|e| {
+            let said = failed(e.message().to_owned());
+            match e.hint_text() {
+                Some(hint) => said.hint(hint),
+                None => said,
+            }
+        })?;
+        let child = proc::spawn(Spawn {
+            program: path,
+            args: program.args.iter().map(Into::into).collect(),
+            env: program.env.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+            cwd: program.cwd.map(PathBuf::from),
+            stdin: Io::Piped,
+            stdout: Io::Piped,
+            stderr: Io::Piped,
+            own_group: true,
+            die_with_parent: true,
+            ..Spawn::default()
+        })
+        .map_err(|e| failed(e.to_string()))?;
+        Stdio::attach(child.clone(), &program, peer).map_err(|e| {
+            child.signal_group(libc::SIGKILL);
+            failed(e.to_string())
+        })
+    }
+
+    fn attach(child: Child, program: &Program, peer: &Arc<Peer>) -> io::Result<Stdio> {
+        let piped = |pipe: Option<File>| pipe.ok_or_else(|| io::Error::other("a pipe is missing"));
+        let writer = Writer::new(&peer.server, piped(child.take_stdin())?)?;
+        let stdout = piped(child.take_stdout())?;
+        let stderr = Tail::follow(&peer.server, piped(child.take_stderr())?, program.stderr_tail)?;
+        let ending = Ending {
+            peer: Arc::clone(peer),
+            writer: Arc::clone(&writer),
+            child: child.clone(),
+            stderr: Arc::clone(&stderr),
+            kill_grace: program.kill_grace,
+        };
+        let reader = ending.clone();
+        let (reading, finished) = mpsc::channel::<()>();
+        thread::spawn(&format!("out {}", peer.server), move || {
+            let send = |line| drop(reader.writer.send(line, None));
+            read(stdout, &reader.peer, send);
+            reader.output_ended();
+            drop(reading);
+        })?;
+        child.on_exit(move |exit| ending.process_ended(exit, &finished));
+        Ok(Stdio { child, writer, stderr, stopped: AtomicBool::new(false) })
+    }
+
+    pub fn send(&self, line: Vec<u8>, slot: Option<&Arc<Slot>>) -> Result<(), Rejected> {
+        self.writer.send(line, slot)
+    }
+
+    /// Takes back a message of which nothing is out yet.
+    pub fn retract(&self, slot: &Arc<Slot>) -> bool {
+        self.writer.retract(slot)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    pub fn stderr(&self) -> &Tail {
+        &self.stderr
+    }
+
+    /// Closes its input, waits, SIGTERM to the group, waits, SIGKILL.
+    pub fn stop(&self, after_eof: Duration, after_term: Duration) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.writer.close();
+        self.child.stop(after_eof, after_term);
+    }
+}
+
+impl Drop for Stdio {
+    /// A connection that was forgotten leaves no process behind.
+    fn drop(&mut self) {
+        if !self.stopped.load(Ordering::Relaxed) {
+            self.child.signal_group(libc::SIGKILL);
+        }
+    }
+}
+
+/// What the end of the process, or of its output, needs.
+#[derive(Clone)]
+struct Ending {
+    peer: Arc<Peer>,
+    writer: Arc<Writer>,
+    child: Child,
+    stderr: Arc<Tail>,
+    kill_grace: Duration,
+}
+
+impl Ending {
+    /// Nothing more will come: mostly because the process has ended.
+    fn output_ended(&self) {
+        match self.child.wait_timeout(LAST_WORDS) {
+            Some(exit) => self.close(&how(exit)),
+            None => {
+                self.close("closed its standard output while it was running");
+                self.child.stop(Duration::ZERO, self.kill_grace);
+            }
+        }
+    }
+
+    /// The process has ended. What it wrote before is still read, and the
+    /// reader tells the end; unless a stranger keeps the pipe open.
+    fn process_ended(&self, exit: Exit, reader: &Receiver<()>) {
+        let _ = reader.recv_timeout(LAST_WORDS);
+        self.close(&how(exit));
+    }
+
+    fn close(&self, what: &str) {
+        if self.peer.closed().is_some() {
+            return;
+        }
+        self.stderr.settle(LAST_WORDS);
+        self.writer.close();
+        let detail = format!("{}{}", self.peer.noise(), quote_stderr(&self.stderr.last_lines()));
+        self.peer.close(what, &detail);
+    }
+}
+
+fn how(exit: Exit) -> String {
+    match exit {
+        Exit::Code(_) => format!("exited ({exit})"),
+        Exit::Signal(_) => format!("was ended by {exit}"),
+    }
+}
+
+/// Reads to the end of the stream and hands each line to the peer. Whatever
+/// the lines hold, only the stream's end ends it.
+fn read(mut stream: impl Read, peer: &Peer, mut send: impl FnMut(Vec<u8>)) {
+    let limit = peer.limits.message;
+    let mut buffer = vec![0; BUFFER];
+    // The bytes of `buffer` before `filled` are an unfinished line.
+    let mut filled = 0;
+    let mut skipping: Option<(IdScan, u64)> = None;
+    loop {
+        if filled == buffer.len() {
+            let longer = buffer.len() + buffer.len().clamp(CHUNK, 16 << 20);
+            buffer.resize(longer, 0);
+        }
+        let read = match stream.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        let (mut start, mut searched, end) = (0, filled, filled + read);
+        while let Some(at) = find_line_break(&buffer[searched..end]) {
+            let line = &buffer[start..searched + at];
+            if let Some((mut scan, before)) = skipping.take() {
+                scan.feed(line);
+                peer.overlong(scan.id(), before + line.len() as u64);
+            } else if line.len() > limit {
+                let mut scan = IdScan::default();
+                scan.feed(line);
+                peer.overlong(scan.id(), line.len() as u64);
+            } else {
+                peer.take(line, &mut send);
+            }
+            searched += at + 1;
+            start = searched;
+        }
+        let rest = end - start;
+        if skipping.is_some() || rest > limit {
+            let (scan, bytes) = skipping.get_or_insert_default();
+            scan.feed(&buffer[start..end]);
+            *bytes += rest as u64;
+            filled = 0;
+        } else {
+            // Never for a line that is still growing: each part of it would move all before it.
+            if start > 0 {
+                buffer.copy_within(start..end, 0);
+            }
+            filled = rest;
+        }
+        // After something big its memory goes back.
+        if buffer.len() > 4 * CHUNK && filled <= BUFFER && (start > 0 || skipping.is_some()) {
+            buffer.truncate(CHUNK);
+            buffer.shrink_to_fit();
+        }
+    }
+    // A last line without a line break is still a line.
+    if filled > 0 && skipping.is_none() {
+        peer.take(&buffer[..filled], send);
+    }
+}
+
+/// Where the first line break is. Block by block, which the compiler turns
+/// into vector instructions: a big message is searched at memory speed.
+fn find_line_break(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 64;
+    let mut before = 0;
+    for block in bytes.chunks(BLOCK) {
+        if block.iter().fold(false, |found, &b| found | (b == b'\n')) {
+            return block.iter().position(|&b| b == b'\n').map(|at| before + at);
+        }
+        before += block.len();
+    }
+    None
+}

@@ -1,0 +1,253 @@
+// Starts a script: evaluates inline code or loads a file, prints its value,
+// and reports what it threw. Follows link.mjs and tools.mjs in the generated
+// client; a client that a script checked in does not have it.
+
+/** Names that stand for the script's own tools; a namespace of the same name is reached through `tools`. */
+const HELPERS = { tools, emit, log, args, paths, ToolError };
+
+/** Makes namespaces and helpers global, except where JavaScript has a global of that name already. */
+function globals(namespaces) {
+  const define = (key, value) => {
+    if (key in globalThis) return;
+    Object.defineProperty(globalThis, key, { value, configurable: true, writable: true });
+  };
+  for (const key of Object.keys(HELPERS)) define(key, HELPERS[key]);
+  for (const [ident, server] of namespaces) define(ident, tools[server]);
+}
+
+/** Makes writing to a pipe wait, so that a script that exits in the middle loses nothing (node writes pipes later). */
+function blockingOutput() {
+  for (const stream of ["stdout", "stderr"]) {
+    const { get } = Object.getOwnPropertyDescriptor(process, stream) ?? {};
+    if (!get) continue;
+    Object.defineProperty(process, stream, {
+      configurable: true,
+      enumerable: true,
+      get() {
+        const value = get.call(process);
+        Object.defineProperty(process, stream, { configurable: true, enumerable: true, writable: true, value });
+        value._handle?.setBlocking?.(true);
+        return value;
+      },
+    });
+  }
+}
+
+// ---- inline code -----------------------------------------------------------
+
+// Everything that wraps the code stands on its first line, and indirect eval
+// adds none of its own, so that a line number is the user's without arithmetic.
+const FORMS = [
+  { head: "async()=>{return(", tail: "\n)}", trim: true },
+  { head: "async()=>{", tail: "\n}", trim: false },
+];
+const SOURCE = "<exec>";
+const STRICT = '"use strict";(';
+const evaluate = eval;
+
+function wrapped(form, code) {
+  return form.head + (form.trim ? code.replace(/[\s;]+$/, "") : code) + form.tail;
+}
+
+function compiled(text) {
+  return evaluate(`${STRICT}${text})\n//# sourceURL=${SOURCE}`);
+}
+
+/** The code as a function: an expression if it is one, else statements; as JavaScript first, else as TypeScript. */
+async function compile(code, entry) {
+  let error;
+  for (const form of FORMS) {
+    try {
+      return { main: compiled(wrapped(form, code)), form: { head: STRICT + form.head } };
+    } catch (thrown) {
+      if (!(thrown instanceof SyntaxError)) throw thrown;
+      error = thrown;
+    }
+  }
+  for (const form of FORMS) {
+    try {
+      const main = await typescript(wrapped(form, code), entry);
+      if (main) return { main, form: { head: (deno || bun ? "export default " : STRICT) + form.head } };
+    } catch (thrown) {
+      error = thrown;
+    }
+  }
+  throw await located_syntax(error, code);
+}
+
+/** What the runtime makes of TypeScript; nothing when it can make nothing of it. Line numbers stay. */
+async function typescript(text, entry) {
+  if (deno) {
+    const source = `data:application/typescript,${encodeURIComponent(`export default ${text}`)}`;
+    return (await import(source)).default;
+  }
+  if (bun) {
+    // The transpiler alone would lose the lines; a file has a source map.
+    const file = entry.replace(/\.mjs$/, text.startsWith(FORMS[0].head) ? ".x.ts" : ".s.ts");
+    await bun.write(file, `export default ${text}`);
+    return (await import(file)).default;
+  }
+  const module = process.getBuiltinModule?.("module") ?? (await import("node:module"));
+  if (!module.stripTypeScriptTypes) return undefined;
+  return compiled(module.stripTypeScriptTypes(text, { mode: "strip" }));
+}
+
+/** A syntax error that says where it is, which `eval` does not. */
+async function located_syntax(error, code) {
+  const text = wrapped(FORMS[1], code);
+  let message = String(error?.message ?? error);
+  let place;
+  let hint;
+  if (error?.position) place = [error.position.line, error.position.column - "export default ".length];
+  else if (deno) {
+    const found = /:(\d+):(\d+)\s*$/.exec(message);
+    if (found) place = [Number(found[1]), Number(found[2]) - "export default ".length];
+    message = message.replace(/^SyntaxError: /, "").split("\n")[0];
+  } else {
+    if (!error.code?.includes("TYPESCRIPT")) {
+      const { Script } = await import("node:vm");
+      try {
+        new Script(text);
+      } catch (thrown) {
+        error = thrown;
+        message = thrown.message;
+      }
+      if (!bun) hint = `if this is TypeScript: node ${process.version} cannot read it; use --runtime deno or bun`;
+    } else if (error.code.includes("UNSUPPORTED")) hint = "node only strips types; use --runtime deno or bun";
+    const found = /^[^\n]*:(\d+)\n[^\n]*\n( *)\^/.exec(error.stack ?? "");
+    if (found) place = [Number(found[1]), found[2].length + 1];
+  }
+  const located = new SyntaxError(message);
+  if (hint) located.hint = hint;
+  if (place?.[0] === 1) place[1] = Math.max(1, place[1] - FORMS[1].head.length);
+  located.stack = place ? `SyntaxError: ${message}\n    at ${SOURCE}:${place[0]}:${place[1]}` : `SyntaxError: ${message}`;
+  return located;
+}
+
+// ---- running and reporting -------------------------------------------------
+
+/** The script's value on stdout: a string as it is, nothing for undefined, everything else as JSON. */
+function result(value) {
+  const text = typeof value === "string" ? value : json(value);
+  if (text === undefined) return;
+  print(text.endsWith("\n") ? text.slice(0, -1) : text);
+  if (capture) record(`{"t":"result","value":${typeof value === "string" ? JSON.stringify(value) : text}}`);
+}
+
+const isClass = (value) => /^class[\s{]/.test(Function.prototype.toString.call(value));
+
+async function valueOf(value) {
+  return typeof value === "function" && !isClass(value) ? value(...args) : value;
+}
+
+/** The frames a person can use: places in their own code, as paths. */
+function frames(error, { head = "", file } = {}) {
+  const found = [];
+  const stack = String(error?.stack ?? "");
+  for (const line of stack.split("\n")) {
+    if (!isFrame(line) || line.includes(here)) continue;
+    if (/\((?:node|ext|internal):|at (?:async )?(?:node|ext|internal):|<parse>|\(unknown\)|\(native\)/.test(line)) continue;
+    const at = /^\s*at (?:async )?(?:(.*?) \()?(.*?):(\d+):(\d+)\)?$/.exec(line);
+    if (!at) continue;
+    let [, what, source, row, column] = at;
+    source = source.replace(/, <anonymous>$/, "");
+    const inline = source === SOURCE || source.startsWith("data:application/typescript") || (file && source.includes(file));
+    if (inline) {
+      if (source !== SOURCE || head) column = row === "1" ? Math.max(1, column - head.length) : column;
+      source = SOURCE;
+    } else if (source === "<anonymous>" || source.includes(entryFile)) continue;
+    source = source.replace(/^file:\/\//, "");
+    if (!what || /^(eval|anonymous|<anonymous>|default|Module\.default|module code|async .*)$/.test(what)) what = "";
+    const place = `${source}:${row}:${column}`;
+    found.push({ text: what ? `${what} (${place})` : place, line: Number(row), column: Number(column), source });
+  }
+  if (found.length === 0) {
+    // A syntax error in a file: the engine puts the place above the message.
+    const above = /^(?:file:\/\/)?([^\s:][^\n:]*):(\d+)\n/.exec(stack);
+    if (above) found.push({ text: `${above[1]}:${above[2]}`, line: Number(above[2]), source: above[1] });
+  }
+  return found;
+}
+
+let entryFile = "\0";
+
+/** Tells what the script threw, and ends it with the exit code of the error's kind. */
+function report(error, where) {
+  const isError = error instanceof Error || (typeof error?.message === "string" && typeof error?.name === "string");
+  const message = isError ? `${error.name}: ${error.message}` : `threw ${typeof error === "string" ? error : json(error)}`;
+  const places = isError ? frames(error, where) : [];
+  const told = [message, ...places.map((place) => `    at ${place.text}`)];
+  if (error instanceof ToolError) told.push(`  ${error.tool ? `tool ${error.server}.${error.tool}, ` : ""}kind ${error.kind}`);
+  if (error?.hint) told.push(`  ${error.hint}`);
+  if (error?.cause instanceof Error) told.push(`  caused by ${error.cause.name}: ${error.cause.message}`);
+  if (capture) {
+    const { kind, server, tool, hint, raw } = error instanceof ToolError ? error : {};
+    const [first] = places;
+    const details = {
+      name: isError ? error.name : undefined,
+      message: isError ? error.message : message,
+      kind: kind ?? "script",
+      server,
+      tool,
+      hint,
+      raw,
+      stack: places.map((place) => place.text),
+      line: first?.line,
+      column: first?.column,
+    };
+    record(json({ t: "error", error: details }));
+  }
+  const code = (error instanceof ToolError && EXITS[error.kind]) || 1;
+  console.error(told.join("\n"));
+  if (deno) deno.exit(code);
+  process.exit(code);
+}
+
+/** Runs inline code. `entry` is the file that embeds it. */
+async function exec(code, entry) {
+  entryFile = entry;
+  let where;
+  try {
+    const { main, form } = await compile(code, entry);
+    where = { head: form.head, file: entry.replace(/\.mjs$/, "") };
+    result(await valueOf(await main()));
+  } catch (error) {
+    report(error, where);
+  }
+}
+
+/** Runs a module: `load` imports it, `script` is its path, `inline` whether mcpx wrote that file for inline code. */
+async function run(load, script, entry, inline) {
+  entryFile = entry;
+  if (!inline) {
+    paths.script = script;
+    if (!deno) process.argv[1] = script;
+  }
+  try {
+    const module = await load();
+    if (typeof module.default === "function") result(await valueOf(module.default));
+  } catch (error) {
+    report(error, inline ? { file: script } : undefined);
+  }
+}
+
+/** The first of two ways to load a module whose language is not known: what is no JavaScript may be TypeScript. */
+async function either(javascript, typescript) {
+  try {
+    return await javascript();
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return await typescript();
+  }
+}
+
+/** What the generated entry calls. */
+export const launcher = {
+  exec,
+  run,
+  either,
+  start(namespaces) {
+    if (!deno && !bun) blockingOutput();
+    globals(namespaces);
+  },
+};

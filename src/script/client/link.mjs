@@ -1,0 +1,500 @@
+// The client that a script gets: namespaces and tools as functions, the
+// connection to the daemon, `emit`, `log`, `args`, `paths`, `ToolError`.
+//
+// Plain ECMAScript that deno, bun and node >= 18 run unchanged. It holds no
+// table of tools: a name travels as it was written and the daemon resolves it.
+// It touches `process` only outside deno and imports `node:net` only on the
+// first call, because either costs a runtime more than everything else here.
+
+const deno = globalThis.Deno;
+const bun = globalThis.Bun;
+
+/** Whether deno grants `query` without asking a person; a version that does not know the question grants nothing. */
+function granted(query) {
+  try {
+    return deno.permissions.querySync(query).state === "granted";
+  } catch {
+    return false;
+  }
+}
+
+const env = deno
+  ? (name) => (granted({ name: "env", variable: name }) ? deno.env.get(name) : undefined)
+  : (name) => process.env[name];
+
+function forget(name) {
+  if (!deno) delete process.env[name];
+  else if (granted({ name: "env", variable: name })) deno.env.delete(name);
+}
+
+/** The frames of this file, which no stack trace should show. */
+const here = import.meta.url.replace(/^file:\/\//, "");
+
+// Two copies of this file in one process (mcpx's own, and one that a script
+// checked in) must share the one inherited descriptor.
+const state = (globalThis[Symbol.for("mcpx.client.1")] ??= {
+  channel: env("MCPX_CHANNEL"),
+  link: undefined,
+  opening: undefined,
+  lastId: 0,
+  waiting: new Map(),
+  queue: [],
+});
+// A child of the script inherits the variable but not the descriptor.
+if (state.channel !== undefined) forget("MCPX_CHANNEL");
+
+/** More requests than this wait in the script: each one in flight takes a thread of the daemon. */
+const AT_ONCE = 256;
+/** Over HTTP each takes a connection. */
+const AT_ONCE_HTTP = 64;
+
+/**
+ * A call that failed. `kind` is a stable word (`tool` when the tool itself
+ * reported it), `raw` what the tool or the daemon answered.
+ */
+export class ToolError extends Error {
+  constructor(message, { kind = "internal", server, tool, hint, raw, cause, site } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    Object.defineProperty(this, "name", { value: "ToolError", configurable: true, writable: true });
+    this.kind = kind;
+    if (server !== undefined) this.server = server;
+    if (tool !== undefined) this.tool = tool;
+    if (hint !== undefined) this.hint = hint;
+    Object.defineProperty(this, "raw", { value: raw, configurable: true, writable: true });
+    if (site) {
+      const frames = String(site.stack ?? "")
+        .split("\n")
+        .filter((line) => isFrame(line) && !line.includes(here));
+      Object.defineProperty(this, "stack", {
+        value: [`ToolError: ${message}`, ...frames].join("\n"),
+        configurable: true,
+        writable: true,
+      });
+    }
+  }
+}
+
+function isFrame(line) {
+  return /^\s*at |@/.test(line);
+}
+
+// ---- frames: a big-endian length, then that many bytes of JSON -------------
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+function frame(text) {
+  const body = encoder.encode(text);
+  const bytes = new Uint8Array(body.length + 4);
+  new DataView(bytes.buffer).setUint32(0, body.length);
+  bytes.set(body, 4);
+  return bytes;
+}
+
+/** Takes chunks of any size and hands over whole frames; a frame's bytes are copied at most once. */
+function unframe(onFrame) {
+  const head = new Uint8Array(4);
+  let headed = 0;
+  let body;
+  let filled = 0;
+  return (chunk) => {
+    let at = 0;
+    while (at < chunk.length) {
+      if (!body) {
+        while (headed < 4 && at < chunk.length) head[headed++] = chunk[at++];
+        if (headed < 4) return;
+        const length = ((head[0] << 24) | (head[1] << 16) | (head[2] << 8) | head[3]) >>> 0;
+        if (chunk.length - at >= length) {
+          headed = 0;
+          onFrame(chunk.subarray(at, (at += length)));
+          continue;
+        }
+        body = new Uint8Array(length);
+        filled = 0;
+      }
+      const part = chunk.subarray(at, at + body.length - filled);
+      body.set(part, filled);
+      filled += part.length;
+      at += part.length;
+      if (filled === body.length) {
+        const whole = body;
+        body = undefined;
+        headed = 0;
+        onFrame(whole);
+      }
+    }
+  };
+}
+
+function receive(bytes) {
+  const message = JSON.parse(decoder.decode(bytes));
+  const request = state.waiting.get(message.id);
+  if (!request) return; // cancelled meanwhile
+  if (message.progress !== undefined) {
+    request.onprogress?.(message.progress);
+    return;
+  }
+  finish(message.id, request);
+  if (message.error) request.reject(failure(message.error, request));
+  else request.resolve(message.result);
+}
+
+function finish(id, request) {
+  state.waiting.delete(id);
+  request.release?.();
+  if (state.waiting.size === 0) state.link?.unref?.();
+  const next = state.queue.shift();
+  if (next) launchRequest(next);
+}
+
+function failure(error, { server, tool, site }) {
+  return new ToolError(error.message ?? "an error without a message", {
+    server,
+    tool,
+    ...error,
+    raw: error.raw,
+    site,
+  });
+}
+
+/** Every request in flight has lost its answer; nothing is sent twice. */
+function lost(why) {
+  state.link = undefined;
+  for (const [id, request] of [...state.waiting]) {
+    finish(id, request);
+    const sent = request.sent && request.op === "call";
+    request.reject(
+      new ToolError(
+        sent
+          ? `${name(request)}: the connection to the daemon ended before the answer came (${why}); the call was not sent again`
+          : `${name(request)}: the connection to the daemon ended (${why})`,
+        { kind: sent ? "outcome-unknown" : "unavailable", ...request.subject, site: request.site },
+      ),
+    );
+  }
+}
+
+function name({ op, server, tool }) {
+  return tool === undefined ? op : `${server}.${tool}`;
+}
+
+// ---- links: the ways to the daemon ----------------------------------------
+
+const upgrade = (run) =>
+  encoder.encode(
+    `GET /v1/channel?run=${encodeURIComponent(run)} HTTP/1.1\r\nHost: mcpx\r\n` +
+      "Connection: Upgrade\r\nUpgrade: mcpx-channel\r\n\r\n",
+  );
+
+/** Feeds chunks to `next` once the answer to an upgrade has been read; `settle(error?)` says how it went. */
+function upgraded(next, settle) {
+  let seen = "";
+  let done = false;
+  return (chunk) => {
+    if (done) return next(chunk);
+    // The answer's head is ASCII, so bytes and characters count alike.
+    const before = seen.length;
+    seen += String.fromCharCode(...chunk.subarray(0, 16384));
+    const end = seen.indexOf("\r\n\r\n");
+    if (end < 0) return;
+    done = true;
+    if (!/^HTTP\/1\.1 101 /.test(seen)) return settle(new Error(seen.slice(0, seen.indexOf("\r\n"))));
+    settle();
+    const rest = chunk.subarray(end + 4 - before);
+    if (rest.length) next(rest);
+  };
+}
+
+/** Collects the frames of one turn into one write. */
+function batched(write) {
+  let pending = [];
+  return (bytes) => {
+    if (pending.push(bytes) > 1) return;
+    queueMicrotask(() => {
+      const parts = pending;
+      pending = [];
+      if (parts.length === 1) return write(parts[0]);
+      const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+      let at = 0;
+      for (const part of parts) {
+        whole.set(part, at);
+        at += part.length;
+      }
+      write(whole);
+    });
+  };
+}
+
+async function nodeLink({ fd, path, run }) {
+  const net = globalThis.process?.getBuiltinModule?.("net") ?? (await import("node:net")).default;
+  const socket = fd === undefined ? net.connect(path) : new net.Socket({ fd, readable: true, writable: true });
+  const take = unframe(receive);
+  let ready = fd !== undefined;
+  await new Promise((resolve, reject) => {
+    const feed = ready
+      ? take
+      : upgraded(take, (error) => {
+          ready = !error;
+          if (error) reject(error);
+          else resolve();
+        });
+    socket.on("data", feed);
+    socket.on("error", (error) => (ready ? lost(error.message) : reject(error)));
+    socket.on("close", () => (ready ? lost("closed") : reject(new Error("closed"))));
+    if (ready) resolve();
+    else socket.on("connect", () => socket.write(upgrade(run)));
+  });
+  return { send: batched((bytes) => socket.write(bytes)), ref: () => socket.ref(), unref: () => socket.unref() };
+}
+
+async function bunLink({ path, run }) {
+  const take = unframe(receive);
+  let backlog = [];
+  let ready = false;
+  let settle;
+  const settled = new Promise((resolve, reject) => {
+    settle = (error) => {
+      ready = !error;
+      if (error) reject(error);
+      else resolve();
+    };
+  });
+  const feed = upgraded(take, (error) => settle(error));
+  const write = (socket, bytes) => {
+    const written = Math.max(0, socket.write(bytes));
+    if (written < bytes.length) backlog.push(bytes.subarray(written));
+  };
+  const socket = await bun.connect({
+    unix: path,
+    socket: {
+      open: (socket) => void socket.write(upgrade(run)),
+      // The buffer belongs to the runtime, and a frame may keep a part of it.
+      data: (_, chunk) => feed(chunk),
+      drain(socket) {
+        const parts = backlog;
+        backlog = [];
+        for (const part of parts) backlog.length ? backlog.push(part) : write(socket, part);
+      },
+      close: () => (ready ? lost("closed") : settle(new Error("closed"))),
+      error: (_, error) => (ready ? lost(error.message) : settle(error)),
+    },
+  });
+  await settled;
+  return {
+    send: batched((bytes) => (backlog.length ? backlog.push(bytes) : write(socket, bytes))),
+    ref: () => socket.ref(),
+    unref: () => socket.unref(),
+  };
+}
+
+async function denoLink({ path, run }) {
+  const connection = await deno.connect({ transport: "unix", path });
+  let writing = Promise.resolve();
+  const write = (bytes) => {
+    writing = writing.then(async () => {
+      for (let at = 0; at < bytes.length; ) at += await connection.write(bytes.subarray(at));
+    });
+    writing.catch((error) => lost(error.message));
+  };
+  write(upgrade(run));
+  const take = unframe(receive);
+  await new Promise((resolve, reject) => {
+    let ready = false;
+    const feed = upgraded(take, (error) => {
+      ready = !error;
+      if (error) reject(error);
+      else resolve();
+    });
+    (async () => {
+      let why = "closed";
+      try {
+        const buffer = new Uint8Array(65536);
+        for (let count; (count = await connection.read(buffer)) !== null; ) feed(buffer.subarray(0, count));
+      } catch (error) {
+        why = error.message;
+      }
+      if (ready) lost(why);
+      else reject(new Error(why));
+    })();
+  });
+  return { send: batched(write), ref: () => connection.ref(), unref: () => connection.unref() };
+}
+
+/** One `POST` a call: for a daemon whose socket cannot be reached from here. */
+function httpLink(endpoint) {
+  const token = env("MCPX_TRANSPORT_BEARER_TOKEN");
+  const settings = env("MCPX_SETTINGS");
+  const input = env("MCPX_INPUT");
+  const headers = { "content-type": "application/json" };
+  if (token) headers.authorization = `Bearer ${token}`;
+  if (settings) headers["x-mcpx-settings"] = settings;
+  if (input) headers["x-mcpx-input"] = input;
+  const context = {};
+  for (const [field, variable] of [
+    ["session", "MCPX_SESSION"],
+    ["sessionId", "MCPX_SESSION_ID"],
+    ["parentSessionId", "MCPX_PARENT_SESSION_ID"],
+    ["cwd", "MCPX_CWD"],
+    ["run", "MCPX_RUN"],
+  ]) {
+    const value = env(variable);
+    if (value) context[field] = value;
+  }
+  if (env("MCPX_EPHEMERAL") === "1") context.ephemeral = true;
+  const pid = Number(env("MCPX_PID"));
+  if (pid) context.pid = pid;
+  return { http: true, endpoint: endpoint.replace(/\/+$/, ""), headers, context };
+}
+
+async function post(link, request) {
+  const abort = new AbortController();
+  request.abort = () => abort.abort();
+  let response;
+  let body;
+  try {
+    response = await fetch(`${link.endpoint}/v1/call`, {
+      method: "POST",
+      headers: link.headers,
+      body: JSON.stringify({ ...request.params, context: link.context }),
+      signal: abort.signal,
+    });
+    body = await response.json();
+  } catch (error) {
+    if (!state.waiting.has(request.id)) return;
+    finish(request.id, request);
+    const refused = deno && error?.name === "NotCapable";
+    request.reject(
+      new ToolError(
+        refused
+          ? `${name(request)}: the script may not reach the daemon at ${link.endpoint}: ${error.message}`
+          : `${name(request)}: no answer from the daemon at ${link.endpoint}: ${error?.cause?.message ?? error?.message}`,
+        {
+          kind: refused ? "refused" : response ? "outcome-unknown" : "unavailable",
+          hint: refused
+            ? `grant it with --permissions '<profiles>,raw:--allow-net=${new URL(link.endpoint).host}'`
+            : undefined,
+          ...request.subject,
+          cause: error,
+          site: request.site,
+        },
+      ),
+    );
+    return;
+  }
+  if (!state.waiting.has(request.id)) return;
+  finish(request.id, request);
+  if (body.error) request.reject(failure(body.error, request));
+  else if (body.inputRequired)
+    request.reject(
+      new ToolError(body.inputRequired.text ?? "the server asked a question that nobody here can answer", {
+        kind: "input-required",
+        ...request.subject,
+        raw: body,
+        site: request.site,
+      }),
+    );
+  else request.resolve("result" in body ? body.result : body);
+}
+
+/** Opens the first way that works: a descriptor that needs no permission, the socket, HTTP. */
+async function open() {
+  const path = env("MCPX_SOCKET");
+  const run = env("MCPX_RUN");
+  const endpoint = env("MCPX_ENDPOINT");
+  const channel = state.channel;
+  state.channel = undefined; // a descriptor is good once
+  const direct = path && run;
+  const ways = [];
+  const viaDeno = () => denoLink({ path, run });
+  const denoMay = () =>
+    granted({ name: "read", path }) &&
+    granted({ name: "write", path }) &&
+    granted({ name: "net", host: `unix:${path}` });
+  if (deno && direct && denoMay()) ways.push(viaDeno);
+  if (channel && !bun) ways.push(() => nodeLink({ fd: Number(channel) }));
+  if (!deno && direct) ways.push(() => (bun ? bunLink({ path, run }) : nodeLink({ path, run })));
+  if (endpoint) ways.push(() => httpLink(endpoint));
+  const failures = [];
+  for (const way of ways) {
+    try {
+      return await way();
+    } catch (error) {
+      failures.push(error?.message ?? String(error));
+    }
+  }
+  throw ways.length
+    ? new ToolError(`the daemon cannot be reached: ${failures.join("; ")}`, { kind: "unavailable" })
+    : new ToolError("no daemon is known to this script", {
+        kind: "unavailable",
+        hint: "start it with `mcpx run <file>`, or set MCPX_ENDPOINT and MCPX_TRANSPORT_BEARER_TOKEN",
+      });
+}
+
+// ---- requests --------------------------------------------------------------
+
+function launchRequest(request) {
+  const limit = state.link?.http ? AT_ONCE_HTTP : AT_ONCE;
+  if (state.waiting.size >= limit) return void state.queue.push(request);
+  state.waiting.set(request.id, request);
+  if (state.link) return send(request);
+  state.opening ??= open().then(
+    (link) => {
+      state.link = link;
+      state.opening = undefined;
+      for (const waiting of [...state.waiting.values()]) send(waiting);
+    },
+    (error) => {
+      state.opening = undefined;
+      for (const [id, waiting] of [...state.waiting]) {
+        finish(id, waiting);
+        waiting.reject(
+          new ToolError(error.message, { ...error, ...waiting.subject, cause: error.cause, site: waiting.site }),
+        );
+      }
+    },
+  );
+}
+
+function send(request) {
+  const { link } = state;
+  if (request.sent) return;
+  request.sent = true;
+  if (link.http) return void post(link, request);
+  link.ref();
+  link.send(request.frame);
+  request.frame = undefined;
+}
+
+/**
+ * Asks the daemon for one operation and resolves with its raw result.
+ * Options: `timeoutMs`, `signal`, `onprogress`.
+ */
+export function request(op, params = {}, options = {}) {
+  const { timeoutMs, signal, onprogress } = options ?? {};
+  const { server, tool } = params;
+  const site = new Error();
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const id = ++state.lastId;
+    const subject = op === "call" ? { server, tool } : {};
+    const message = { id, op, params: timeoutMs === undefined ? params : { ...params, timeoutMs } };
+    if (onprogress) message.progress = true;
+    const entry = { id, op, params: message.params, subject, site, resolve, reject, onprogress, ...subject };
+    entry.frame = frame(JSON.stringify(message));
+    if (signal) {
+      const cancel = () => {
+        const at = state.queue.indexOf(entry);
+        if (at >= 0) state.queue.splice(at, 1);
+        else if (entry.sent && !state.link?.http) state.link?.send(frame(JSON.stringify({ cancel: id })));
+        entry.abort?.();
+        if (state.waiting.has(id)) finish(id, entry);
+        else entry.release?.();
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", cancel, { once: true });
+      entry.release = () => signal.removeEventListener("abort", cancel);
+    }
+    launchRequest(entry);
+  });
+}
+

@@ -1,0 +1,187 @@
+/** Structured content; else the text (an object or array written as JSON is parsed); several items become an array. */
+function unwrap(result) {
+  if (result?.structuredContent !== undefined) return result.structuredContent;
+  const items = (result?.content ?? []).map((item) => (item.type === "text" ? parsed(item.text) : item));
+  return items.length > 1 ? items : items[0];
+}
+
+function parsed(text) {
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function raised(result, server, tool, site) {
+  const texts = (result.content ?? []).filter((item) => item.type === "text").map((item) => item.text);
+  const message = texts.join("\n") || `${server}.${tool} reported an error without a text`;
+  return new ToolError(message, { kind: "tool", server, tool, raw: result, site });
+}
+
+function rawCall(server, tool, args, options) {
+  if (args !== undefined && (args === null || typeof args !== "object" || Array.isArray(args))) {
+    const got = args === null ? "null" : Array.isArray(args) ? "an array" : `a ${typeof args}`;
+    const message = `${server}.${tool} takes one object of named arguments, and got ${got}`;
+    return Promise.reject(new ToolError(message, { kind: "usage", server, tool, site: new Error() }));
+  }
+  return request("call", args === undefined ? { server, tool } : { server, tool, arguments: args }, options);
+}
+
+/**
+ * Calls a tool by its names. The promise has a `raw` of its own: the same
+ * call's whole result, `isError` included.
+ */
+export function call(server, tool, args, options) {
+  const site = new Error();
+  const raw = rawCall(server, tool, args, options);
+  const value = raw.then((result) => {
+    if (result?.isError) throw raised(result, server, tool, site);
+    return unwrap(result);
+  });
+  return Object.defineProperty(value, "raw", {
+    get() {
+      value.catch(() => {}); // whoever takes `raw` handles the failure there
+      return raw;
+    },
+  });
+}
+
+/** An object whose every property is made by `make` on first use. `then` is not one, or `await` would call it. */
+function lazily(target, make) {
+  const made = new Map();
+  return new Proxy(target, {
+    get(_, key) {
+      if (typeof key !== "string" || key === "then" || key === "toJSON") return undefined;
+      let value = made.get(key);
+      if (value === undefined) made.set(key, (value = make(key)));
+      return value;
+    },
+    has: (_, key) => typeof key === "string" && key !== "then",
+  });
+}
+
+/** Every namespace, by identifier or by configured name: `tools.demo.echo({…})`, `tools["my-server"]["a.tool"]({…})`. */
+export const tools = lazily(Object.create(null), (server) =>
+  lazily(Object.create(null), (tool) => {
+    const invoke = (args, options) => call(server, tool, args, options);
+    invoke.raw = (args, options) => rawCall(server, tool, args, options);
+    return invoke;
+  }),
+);
+export default tools;
+
+// ---- what a script says and is told ----------------------------------------
+
+const capture = env("MCPX_CAPTURE") === "1";
+const print = console.log.bind(console);
+
+/** A value as JSON text; what JSON has no form for is told apart rather than refused. */
+function json(value) {
+  const plain = (_, item) =>
+    typeof item === "bigint"
+      ? item.toString()
+      : item instanceof Map
+        ? Object.fromEntries(item)
+        : item instanceof Set
+          ? [...item]
+          : item instanceof Error
+            ? { name: item.name, message: item.message, ...item }
+            : item;
+  try {
+    return JSON.stringify(value, plain);
+  } catch {
+    const above = [];
+    return JSON.stringify(value, function (key, item) {
+      const next = plain(key, item);
+      if (next === null || typeof next !== "object") return next;
+      while (above.length && above.at(-1) !== this) above.pop();
+      if (above.includes(next)) return "[circular]";
+      above.push(next);
+      return next;
+    });
+  }
+}
+
+/** Writes to stderr one record that mcpx tells from other text by its first byte (RFC 7464). */
+function record(text) {
+  const line = `\x1e${text}\n`;
+  if (deno) {
+    const bytes = encoder.encode(line);
+    for (let at = 0; at < bytes.length; ) at += deno.stderr.writeSync(bytes.subarray(at));
+  } else if (bun) console.error(line.slice(0, -1));
+  else process.stderr.write(line);
+}
+
+/** Prints one value as one line of JSON. */
+export function emit(value) {
+  const text = json(value) ?? "null";
+  print(text);
+  if (capture) record(`{"t":"emit","value":${text}}`);
+}
+
+const LEVELS = ["debug", "info", "warn", "error"];
+const isLevel = (level) => LEVELS.indexOf(level);
+const lowest = (() => {
+  const wanted = env("MCPX_LOG_LEVEL");
+  const at = isLevel(wanted);
+  return at >= 0 ? at : wanted === "off" ? LEVELS.length : 1;
+})();
+const located = (() => {
+  const wanted = env("MCPX_LOG_SOURCE");
+  const at = isLevel(wanted);
+  return at >= 0 ? at : LEVELS.length;
+})();
+const underMcpx = env("MCPX_RUN") !== undefined;
+
+function say(level, message, fields) {
+  if (level < lowest) return;
+  const text = String(message).replace(/\{([\w.$-]+)\}/g, (whole, key) =>
+    fields && Object.hasOwn(fields, key)
+      ? typeof fields[key] === "string"
+        ? fields[key]
+        : (json(fields[key]) ?? "undefined")
+      : whole,
+  );
+  if (!underMcpx) return void console.error(`${LEVELS[level]}: ${text}`);
+  const entry = { t: "log", level: LEVELS[level], at: Date.now(), message: text };
+  if (fields !== undefined) entry.fields = fields;
+  if (level >= located) {
+    const frames = (new Error().stack ?? "").split("\n").filter((line) => isFrame(line) && !line.includes(here));
+    const where = frames[0] && /\(?([^()\s]+:\d+:\d+)\)?\s*$/.exec(frames[0]);
+    if (where) entry.source = where[1];
+  }
+  record(json(entry));
+}
+
+/** Records on stderr: `log.info("fetched {n} rows", {n})`. */
+export const log = {
+  debug: (message, fields) => say(0, message, fields),
+  info: (message, fields) => say(1, message, fields),
+  warn: (message, fields) => say(2, message, fields),
+  error: (message, fields) => say(3, message, fields),
+};
+
+/** The script's own arguments. */
+export const args = deno ? deno.args : process.argv.slice(2);
+
+/** Where things are: `cwd`, `script`, `entry`, `client`, `config`, `scriptDirs`. */
+export const paths = {
+  get cwd() {
+    return env("MCPX_CWD") ?? (deno ? deno.cwd() : process.cwd());
+  },
+  script: undefined,
+  get entry() {
+    return env("MCPX_ENTRY");
+  },
+  get client() {
+    return env("MCPX_CLIENT");
+  },
+  get config() {
+    return env("MCPX_CONFIG_PATH") || undefined;
+  },
+  get scriptDirs() {
+    return (env("MCPX_SCRIPT_DIRS") ?? "").split(":").filter(Boolean);
+  },
+};

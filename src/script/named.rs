@@ -1,0 +1,200 @@
+//! Named scripts: files in `.mcpx/scripts` of a directory or one above it, and
+//! in the user's configuration directory. Reads first lines; runs nothing.
+
+use crate::error::{Error, Kind, Result};
+use crate::paths::Dirs;
+use crate::util::did_you_mean;
+use serde::Serialize;
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The extensions of named scripts, in the order in which one wins over another in the same directory.
+pub const EXTENSIONS: &[&str] = &["ts", "js", "mts", "mjs", "sh", "py"];
+
+/// How much of a script is read for its description.
+const HEAD: u64 = 4096;
+
+/// A named script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedScript {
+    /// Its name: the file's, without the extension.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Its first comment line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// A nearer script has the same name, so this one is reached by its path only.
+    pub shadowed: bool,
+}
+
+/// The directories that are searched, the nearest first.
+pub fn directories(cwd: &Path, dirs: &Dirs) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".mcpx").join("scripts")).collect();
+    found.extend(dirs.config.as_ref().map(|c| c.join("scripts")));
+    let mut seen = HashSet::new();
+    found.retain(|d| seen.insert(d.clone()) && d.is_dir());
+    found
+}
+
+/// Every named script, by directory (the nearest first) and name.
+pub fn list(cwd: &Path, dirs: &Dirs) -> Vec<NamedScript> {
+    let mut scripts = Vec::new();
+    let mut seen = HashSet::new();
+    for dir in directories(cwd, dirs) {
+        let mut here: Vec<(String, usize, PathBuf)> = std::fs::read_dir(&dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| {
+                let path = entry.path();
+                let rank = rank(&path)?;
+                Some((path.file_stem()?.to_str()?.to_owned(), rank, path))
+            })
+            .collect();
+        here.sort();
+        for (name, _, path) in here {
+            let shadowed = !seen.insert(name.clone());
+            scripts.push(NamedScript { description: describe(&path), name, path, shadowed });
+        }
+    }
+    scripts
+}
+
+fn rank(path: &Path) -> Option<usize> {
+    let extension = path.extension()?.to_str()?;
+    EXTENSIONS.iter().position(|e| *e == extension).filter(|_| path.is_file())
+}
+
+/// Finds what `mcpx run` was given: a path, or the name of a script.
+///
+/// # Errors
+/// `NoScript` when there is neither, `Usage` when a directory has two of the name.
+pub fn find(wanted: &str, cwd: &Path, dirs: &Dirs) -> Result<PathBuf> {
+    let direct = cwd.join(wanted);
+    if wanted.contains('/') || direct.is_file() {
+        return Ok(direct);
+    }
+    for dir in directories(cwd, dirs) {
+        let exact = dir.join(wanted);
+        if rank(&exact).is_some() {
+            return Ok(exact);
+        }
+        let mut found = EXTENSIONS.iter().map(|e| dir.join(format!("{wanted}.{e}"))).filter(|p| p.is_file());
+        match (found.next(), found.next()) {
+            (Some(one), None) => return Ok(one),
+            (Some(one), Some(other)) => {
+                return Err(Error::new(
+                    Kind::Usage,
+                    format!("{wanted} may be {} or {}", one.display(), other.display()),
+                )
+                .hint("name one with its extension, or remove the other"));
+            }
+            (None, _) => {}
+        }
+    }
+    if direct.exists() {
+        return Ok(direct); // not a file: whoever reads it says what it is
+    }
+    let names: Vec<String> = list(cwd, dirs).into_iter().map(|s| s.name).collect();
+    let error = Error::new(
+        Kind::NoScript,
+        format!("there is no script {wanted}: no file of that name in {} and no named script", cwd.display()),
+    );
+    Err(error.hint(
+        did_you_mean(wanted, names.iter().map(String::as_str))
+            .unwrap_or_else(|| "`mcpx scripts` lists the named ones; they live in .mcpx/scripts".into()),
+    ))
+}
+
+/// The first comment line that says something.
+fn describe(path: &Path) -> Option<String> {
+    let file = std::fs::File::open(path).ok()?;
+    for line in BufReader::new(file.take(HEAD)).split(b'\n').map_while(Result::ok).take(20) {
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_start_matches('\u{feff}').trim();
+        let skip = line.is_empty()
+            || line.starts_with("#!")
+            || line == "/**"
+            || line == "/*"
+            || line == "\"use strict\";";
+        if skip || line.starts_with("// @") || line.starts_with("# -*-") {
+            continue;
+        }
+        let text = ["//", "/**", "/*", "*", "#", "\"\"\""].iter().find_map(|mark| line.strip_prefix(mark));
+        let text = text?
+            .trim_start_matches(['/', '*', '#'])
+            .trim_end_matches("*/")
+            .trim_end_matches("\"\"\"")
+            .trim();
+        if !text.is_empty() {
+            return Some(text.to_owned());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_wins_and_the_other_is_marked() {
+        let root = std::env::temp_dir().join(format!("mcpx-named-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        let (near, far, user) =
+            (root.join("a/b/.mcpx/scripts"), root.join("a/.mcpx/scripts"), root.join("config/scripts"));
+        for dir in [&near, &far, &user] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        std::fs::write(near.join("sync.ts"), "#!/usr/bin/env deno\n\n// Copies issues.\nlet a = 1;\n")
+            .unwrap();
+        std::fs::write(far.join("sync.sh"), "# older\n").unwrap();
+        std::fs::write(far.join("report.py"), "#!/usr/bin/python3\n\"\"\"Counts.\"\"\"\n").unwrap();
+        std::fs::write(far.join("notes.txt"), "no script").unwrap();
+        std::fs::write(user.join("tidy.mjs"), "/**\n * Tidies up.\n */\n").unwrap();
+        std::fs::write(user.join("mute.js"), "let a = 1; // not this\n").unwrap();
+        let dirs = Dirs {
+            home: None,
+            config: Some(root.join("config")),
+            state: root.clone(),
+            cache: root.clone(),
+            runtime: root.clone(),
+        };
+        let cwd = root.join("a/b");
+        let rows: Vec<_> = list(&cwd, &dirs)
+            .into_iter()
+            .map(|s| (s.name, s.description.unwrap_or_default(), s.shadowed))
+            .collect();
+        let row =
+            |name: &str, description: &str, shadowed| (name.to_owned(), description.to_owned(), shadowed);
+        assert_eq!(
+            rows,
+            [
+                row("sync", "Copies issues.", false),
+                row("report", "Counts.", false),
+                row("sync", "older", true),
+                row("mute", "", false),
+                row("tidy", "Tidies up.", false),
+            ]
+        );
+        assert_eq!(find("sync", &cwd, &dirs).unwrap(), near.join("sync.ts"));
+        assert_eq!(find("sync.sh", &cwd, &dirs).unwrap(), far.join("sync.sh"));
+        assert_eq!(find("./x.ts", &cwd, &dirs).unwrap(), cwd.join("./x.ts"));
+        std::fs::write(cwd.join("sync"), "echo").unwrap();
+        assert_eq!(
+            find("sync", &cwd, &dirs).unwrap(),
+            cwd.join("sync"),
+            "a file in the directory comes first"
+        );
+        let e = find("sink", &cwd, &dirs).unwrap_err();
+        assert_eq!(e.exit_code(), 127);
+        assert!(e.to_string().contains("\"sync\""), "{e}");
+        std::fs::write(near.join("sync.js"), "").unwrap();
+        std::fs::remove_file(cwd.join("sync")).unwrap();
+        assert!(find("sync", &cwd, &dirs).unwrap_err().message().contains("sync.js"));
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

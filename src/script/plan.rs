@@ -1,0 +1,471 @@
+//! Turns what was asked for into a plan: a plain value that says which program
+//! runs with which arguments, environment and directory, and that can be
+//! printed. Preparing needs no daemon and tells what is wrong; nothing here
+//! starts or writes anything.
+
+use super::dispatch::{self, EnvChange, Target};
+use super::env::{self, Run, script_env, variable};
+use super::launcher::{self, Generated, Inline, Namespace};
+use super::named;
+use super::permissions::{self, Permissions};
+use super::runtimes::{self, JsKind, Language, Runtime, Search};
+use crate::error::{Error, Kind, Result};
+use crate::paths::Dirs;
+use crate::proc;
+use crate::settings::{
+    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_KILL_GRACE, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
+};
+use crate::util::Env;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The number under which a script inherits its channel.
+pub const CHANNEL: i32 = 3;
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Code, as it was typed or came from stdin.
+    Inline(String),
+    /// A path or the name of a named script, as it was typed.
+    Script(String),
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// What to run.
+    pub source: Source,
+    /// The script's own arguments.
+    pub args: Vec<OsString>,
+    /// The working directory of the caller and of the script, absolute.
+    pub cwd: PathBuf,
+    /// Variables on top of the inherited environment (`--env`); the script environment outranks them.
+    pub env: Vec<(OsString, OsString)>,
+    /// Collect everything into one document instead of passing it through.
+    pub capture: bool,
+}
+
+/// What a preparation looks at.
+#[derive(Clone, Copy)]
+pub struct Local<'a> {
+    /// The settings.
+    pub settings: &'a Settings,
+    /// The environment that mcpx was started with.
+    pub env: &'a Env,
+    /// The user's directories.
+    pub dirs: &'a Dirs,
+}
+
+/// What the daemon and the caller know of a run that was opened.
+#[derive(Debug, Default)]
+pub struct Link {
+    /// The run's id.
+    pub run: String,
+    /// The session key.
+    pub session: String,
+    /// The key was made for this run alone.
+    pub ephemeral: bool,
+    /// The session that the host assigned; may be empty.
+    pub session_id: String,
+    /// The session that spawned it; may be empty.
+    pub parent_session_id: String,
+    /// The namespaces, in the configuration's order.
+    pub namespaces: Vec<Namespace>,
+    /// The daemon's unix socket; empty when it is on another machine.
+    pub socket: PathBuf,
+    /// The daemon's HTTP endpoint; empty when it has none.
+    pub endpoint: String,
+    /// The token for the endpoint; empty when it has none.
+    pub token: String,
+    /// The nearest configuration file.
+    pub config_path: Option<PathBuf>,
+    /// A connection that was upgraded to a channel, where [`Prepared::wants_channel`] says so.
+    pub channel: Option<OwnedFd>,
+    /// Settings of the caller for its calls, as JSON.
+    pub call_settings: Option<String>,
+    /// Nobody here can answer a server's question.
+    pub report_input: bool,
+}
+
+/// What runs the script.
+#[derive(Clone, Debug)]
+enum Runner {
+    Js { runtime: Runtime, language: Language },
+    Other { program: PathBuf, args: Vec<OsString>, how: &'static str },
+}
+
+/// A run that could start as soon as a daemon has opened it: everything that
+/// can be known without one has been found and checked.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    spec: RunSpec,
+    runner: Runner,
+    permissions: Permissions,
+    inline: Option<Inline>,
+    script: Option<PathBuf>,
+    change: EnvChange,
+    base: Env,
+    cache: PathBuf,
+    script_dirs: Vec<PathBuf>,
+    log_level: String,
+    timeout: Option<Duration>,
+    kill_grace: Duration,
+    capture_limit: u64,
+}
+
+/// Finds the script, its runtime and its permissions.
+///
+/// # Errors
+/// Whatever is wrong with them, with the exit code that the command ends with.
+pub fn prepare(spec: &RunSpec, local: &Local) -> Result<Prepared> {
+    let Local { settings, env, dirs } = *local;
+    let permissions = Permissions::from_settings(settings)?;
+    let (mut inline, mut script, mut change) = (None, None, EnvChange::default());
+    let (target, preferred) = match &spec.source {
+        Source::Inline(code) => {
+            let code = Inline::new(code);
+            let language = if code.is_module() { Language::InlineModule } else { Language::Inline };
+            inline = Some(code);
+            (Target::Js { language, prefer: None }, None)
+        }
+        Source::Script(wanted) => {
+            let path = dispatch::absolute(&named::find(wanted, &spec.cwd, dirs)?);
+            let (target, asked) = dispatch::inspect(&path)?;
+            script = Some(path);
+            change = asked;
+            let prefer = if let Target::Js { prefer, .. } = target { prefer } else { None };
+            (target, prefer)
+        }
+    };
+    let runner = match target {
+        Target::Js { language, .. } => {
+            let search = Search { settings, env, cwd: &spec.cwd, cache: &dirs.cache };
+            let preferred = preferred.filter(|_| settings.get(&SCRIPT_RUNTIME) == "auto");
+            let runtime = preferred
+                .and_then(|kind| runtimes::named(&search, kind, &permissions, language))
+                .map_or_else(|| runtimes::choose(&search, &permissions, language), Ok)?;
+            Runner::Js { runtime, language }
+        }
+        Target::Interpreter { program, args, how } => {
+            let found = proc::find_program(&program, env, &spec.cwd).map_err(|e| {
+                let error = Error::new(Kind::NoScript, format!("the script's interpreter: {}", e.message()));
+                match e.hint_text() {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
+            })?;
+            permissions::refuse_for_interpreter(&permissions, &dispatch::interpreter_name(&found))?;
+            Runner::Other { program: found, args, how }
+        }
+    };
+    let timeout = settings.get(&SCRIPT_TIMEOUT);
+    Ok(Prepared {
+        spec: spec.clone(),
+        runner,
+        permissions,
+        inline,
+        script,
+        change,
+        base: env.clone(),
+        cache: dirs.cache.clone(),
+        script_dirs: named::directories(&spec.cwd, dirs),
+        log_level: settings.get(&LOGGING_LEVEL),
+        timeout: (!timeout.is_zero()).then_some(timeout),
+        kill_grace: settings.get(&SCRIPT_KILL_GRACE),
+        capture_limit: settings.get(&SCRIPT_CAPTURE_LIMIT),
+    })
+}
+
+impl Prepared {
+    /// Whether the script's client uses an inherited channel, which the caller then opens.
+    pub fn wants_channel(&self) -> bool {
+        match &self.runner {
+            // Without a sandbox deno reaches the socket by its path in less time than
+            // it takes to load what adopts a descriptor.
+            Runner::Js { runtime, .. } => match runtime.kind {
+                JsKind::Bun => false,
+                JsKind::Deno => runtime.permissions.sandboxed,
+                JsKind::Node => true,
+            },
+            Runner::Other { .. } => false,
+        }
+    }
+
+    /// Completes the plan with what the daemon said.
+    pub fn plan(self, link: Link) -> Plan {
+        let client = launcher::client(&self.cache, &link.namespaces);
+        let channel = link.channel;
+        let mut files = Vec::new();
+        let (program, mut argv, entry) = match &self.runner {
+            Runner::Js { runtime, language } => {
+                let mut argv = runtime.argv(*language);
+                let anchor = self.script.as_deref().and_then(Path::parent).unwrap_or(&self.spec.cwd);
+                let imports = self.inline.as_ref().is_none_or(Inline::imports);
+                if runtime.kind == JsKind::Deno && imports {
+                    // Behind `run --quiet --no-check`.
+                    argv.splice(3..3, launcher::deno_project_flags(anchor).into_iter().map(OsString::from));
+                }
+                let entry = match (&self.inline, &self.script) {
+                    (Some(inline), _) => launcher::inline_entry(
+                        &self.cache,
+                        &client.path,
+                        inline,
+                        &self.spec.cwd,
+                        runtime.kind,
+                        runtime.version,
+                    ),
+                    (None, script) => launcher::file_entry(
+                        &self.cache,
+                        &client.path,
+                        script.as_deref().unwrap_or(Path::new("")),
+                    ),
+                };
+                if runtime.kind == JsKind::Node && runtime.permissions.sandboxed {
+                    argv.extend(self.readable(runtime, &client.path, &entry.path));
+                }
+                files.push(client.clone());
+                files.extend(entry.files);
+                argv.push(entry.path.clone().into());
+                (runtime.bin.clone(), argv, entry.path)
+            }
+            Runner::Other { program, args, .. } => {
+                let script = self.script.clone().unwrap_or_default();
+                let mut argv = args.clone();
+                argv.push(script.clone().into());
+                (program.clone(), argv, script)
+            }
+        };
+        argv.extend(self.spec.args.iter().cloned());
+        let (runtime, dispatch, allow_read) = match &self.runner {
+            Runner::Js { runtime, .. } => {
+                (runtime.kind.word().to_owned(), None, runtime.permissions.allow_read)
+            }
+            Runner::Other { program, how, .. } => (dispatch::interpreter_name(program), Some(*how), true),
+        };
+        let run = Run {
+            session: link.session,
+            session_id: link.session_id,
+            parent_session_id: link.parent_session_id,
+            ephemeral: link.ephemeral,
+            run: link.run,
+            report_input: link.report_input,
+            endpoint: link.endpoint,
+            artifacts_local: !link.socket.as_os_str().is_empty(),
+            socket: link.socket,
+            token: link.token,
+            channel: channel.as_ref().map(|_| CHANNEL),
+            call_settings: link.call_settings,
+            cwd: self.spec.cwd.clone(),
+            pid: std::process::id(),
+            entry: entry.clone(),
+            client: client.path,
+            config_path: link.config_path,
+            script_dirs: self.script_dirs,
+            runtime,
+            dispatch,
+            allow_read,
+            capture: self.spec.capture,
+            log_level: self.log_level,
+            log_source: "0".into(),
+        };
+        let added = script_env(&run);
+        let mut environment = self.change.apply(&self.base);
+        for name in env::own_names() {
+            environment.remove(name);
+        }
+        for (name, value) in &self.spec.env {
+            environment.set(name, value);
+        }
+        for (name, value) in &added {
+            environment.set(*name, value);
+        }
+        Plan {
+            why: self.runner.why(),
+            runtime: run.runtime,
+            runtime_name: self.runner.name(),
+            records: matches!(self.runner, Runner::Js { .. }),
+            permissions: self.permissions.names(),
+            permission_flags: match &self.runner {
+                Runner::Js { runtime, .. } => runtime.permissions.flags.clone(),
+                Runner::Other { .. } => Vec::new(),
+            },
+            dispatch,
+            program,
+            argv,
+            cwd: self.spec.cwd,
+            added,
+            env: environment.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+            script: self.script,
+            entry,
+            files,
+            channel,
+            capture: self.spec.capture,
+            timeout: self.timeout,
+            kill_grace: self.kill_grace,
+            capture_limit: self.capture_limit,
+        }
+    }
+
+    /// Under node's permission model even the files that it is started on must be readable.
+    fn readable(&self, runtime: &Runtime, client: &Path, entry: &Path) -> Vec<OsString> {
+        if runtime.permissions.flags.iter().any(|f| f == "--allow-fs-read=*") {
+            return Vec::new();
+        }
+        let own = [Some(client), entry.parent(), self.script.as_deref()];
+        own.into_iter()
+            .flatten()
+            .map(|path| {
+                let mut flag = OsString::from("--allow-fs-read=");
+                flag.push(path);
+                flag
+            })
+            .collect()
+    }
+}
+
+impl Runner {
+    fn name(&self) -> String {
+        match self {
+            Runner::Js { runtime, .. } => runtime.name.clone(),
+            Runner::Other { program, .. } => dispatch::interpreter_name(program),
+        }
+    }
+    fn why(&self) -> Vec<String> {
+        match self {
+            Runner::Js { runtime, .. } => {
+                let skipped = runtime.skipped.iter().map(|(name, why)| format!("not {name}: {why}"));
+                std::iter::once(runtime.why.clone()).chain(skipped).collect()
+            }
+            Runner::Other { how: "shebang", .. } => vec!["the script's first line names it".into()],
+            Runner::Other { .. } => vec!["the script's extension stands for it".into()],
+        }
+    }
+}
+
+/// A run, ready to start.
+#[derive(Debug)]
+pub struct Plan {
+    /// deno, bun or node; or the interpreter's name.
+    pub runtime: String,
+    /// The runtime's own name: as declared under `script.runtimes`, else the same.
+    pub runtime_name: String,
+    /// Why that one: the reason, and those passed over.
+    pub why: Vec<String>,
+    /// The client in the script sends records on stderr.
+    pub records: bool,
+    /// The permissions by name.
+    pub permissions: String,
+    /// The flags that enforce them.
+    pub permission_flags: Vec<String>,
+    /// How an interpreter was chosen; nothing for JavaScript.
+    pub dispatch: Option<&'static str>,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments, without its own name.
+    pub argv: Vec<OsString>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// What is added to the environment.
+    pub added: Vec<(&'static str, OsString)>,
+    /// The whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The script's own file; nothing for inline code.
+    pub script: Option<PathBuf>,
+    /// What the program is started on.
+    pub entry: PathBuf,
+    /// Files that have to be there first.
+    pub files: Vec<Generated>,
+    /// The connection that the script inherits as [`CHANNEL`].
+    pub channel: Option<OwnedFd>,
+    /// Collect everything into one document.
+    pub capture: bool,
+    /// How long it may run.
+    pub timeout: Option<Duration>,
+    /// How long it may take to leave after SIGTERM.
+    pub kill_grace: Duration,
+    /// How much of its output is kept when it is collected, in bytes.
+    pub capture_limit: u64,
+}
+
+impl Plan {
+    /// The plan for `--dry-run`: `{runtime, name, why[], program, argv[], permissions, permissionFlags[], cwd, env{}, script?, entry, dispatch?, timeoutMs?}`; secrets are masked.
+    pub fn to_json(&self) -> Value {
+        let text = |t: &OsString| Value::from(t.to_string_lossy());
+        let env: serde_json::Map<String, Value> =
+            self.shown_env().map(|(k, v)| (k.to_owned(), v.into())).collect();
+        let mut plan = json!({
+            "runtime": self.runtime,
+            "name": self.runtime_name,
+            "why": self.why,
+            "program": self.program,
+            "argv": self.argv.iter().map(text).collect::<Vec<_>>(),
+            "permissions": self.permissions,
+            "permissionFlags": self.permission_flags,
+            "cwd": self.cwd,
+            "env": env,
+            "entry": self.entry,
+        });
+        let mut add = |key: &str, value: Option<Value>| {
+            if let (Some(value), Some(map)) = (value, plan.as_object_mut()) {
+                map.insert(key.into(), value);
+            }
+        };
+        add("script", self.script.as_ref().map(|p| json!(p)));
+        add("dispatch", self.dispatch.map(Value::from));
+        add("timeoutMs", self.timeout.map(|t| json!(t.as_millis() as u64)));
+        plan
+    }
+
+    fn shown_env(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.added.iter().map(|(name, value)| {
+            let secret = variable(name).is_some_and(|v| v.secret) && !value.is_empty();
+            (*name, if secret { "***".to_owned() } else { value.to_string_lossy().into_owned() })
+        })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |words: &[OsString]| {
+            words.iter().map(|w| shell(&w.to_string_lossy())).collect::<Vec<_>>().join(" ")
+        };
+        writeln!(f, "runtime      {} ({})", self.runtime_name, self.why.join("; "))?;
+        writeln!(
+            f,
+            "permissions  {} ({})",
+            self.permissions,
+            match self.permission_flags.as_slice() {
+                [] => "no flags".to_owned(),
+                flags => flags.join(" "),
+            }
+        )?;
+        writeln!(f, "directory    {}", self.cwd.display())?;
+        if let Some(script) = &self.script {
+            writeln!(f, "script       {}", script.display())?;
+        }
+        if let Some(timeout) = self.timeout {
+            writeln!(f, "time-out     {}", crate::settings::duration_text(timeout))?;
+        }
+        writeln!(f, "command      {} {}", shell(&self.program.to_string_lossy()), words(&self.argv))?;
+        writeln!(f, "environment  (added to that of mcpx)")?;
+        for (name, value) in self.shown_env() {
+            writeln!(f, "  {name}={}", shell(&value))?;
+        }
+        Ok(())
+    }
+}
+
+/// A word as a shell would need it.
+fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+*".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

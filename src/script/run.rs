@@ -1,0 +1,354 @@
+//! Carries out a plan: writes the generated files that are missing, starts the
+//! program in its own process group, forwards signals, keeps the time-out, and
+//! collects its output where that was asked for. Prints nothing: what appears
+//! on stderr goes to the caller piece by piece.
+
+use super::launcher::{Content, Generated};
+use super::plan::{CHANNEL, Plan};
+use super::records::{LogRecord, Piece, Splitter};
+use crate::error::{Error, Kind, Result};
+use crate::proc::{self, Exit};
+use crate::util::write_atomic;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long to wait for the end of the output after the script has ended: a
+/// process that it left in a session of its own may hold the pipe for ever.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Entries that were not written anew for so long are removed.
+const KEEP_ENTRIES: Duration = Duration::from_secs(14 * 24 * 3600);
+
+/// What appears on a script's stderr, when its output is passed through.
+#[derive(Debug)]
+pub enum Stderr<'a> {
+    /// Bytes, as they come.
+    Text(&'a [u8]),
+    /// A record of the script's `log`.
+    Log(&'a LogRecord),
+}
+
+/// Takes what appears on stderr; called from another thread.
+pub type Sink = Box<dyn FnMut(Stderr) + Send>;
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The exit code that the command ends with: the script's own, 128+n for signal n, 124 for a time-out.
+    pub exit_code: u8,
+    /// How long it took.
+    pub duration: Duration,
+    /// deno, bun, node, or the interpreter's name.
+    pub runtime: String,
+    /// Why it did not end by itself: a time-out or a signal.
+    pub ended: Option<Error>,
+    /// What was collected, when that was asked for.
+    pub captured: Option<Captured>,
+}
+
+/// What a run left, when it was collected.
+#[derive(Debug, Default)]
+pub struct Captured {
+    /// The script's value, as JSON.
+    pub result: Option<Box<RawValue>>,
+    /// What it emitted, in order.
+    pub results: Vec<Box<RawValue>>,
+    /// Its log records, in order.
+    pub logs: Vec<LogRecord>,
+    /// What it threw: `{kind, name?, message, …}`.
+    pub error: Option<Value>,
+    /// Its stdout.
+    pub stdout: Vec<u8>,
+    /// Its stderr without the records.
+    pub stderr: Vec<u8>,
+    /// Which of the parts were cut at the limit.
+    pub truncated: Vec<&'static str>,
+    spent: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    ok: bool,
+    exit_code: u8,
+    duration_ms: f64,
+    runtime: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawValue>,
+    results: &'a [Box<RawValue>],
+    logs: &'a [LogRecord],
+    stdout: std::borrow::Cow<'a, str>,
+    stderr: std::borrow::Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    truncated: &'a [&'static str],
+}
+
+impl Outcome {
+    /// The run as one JSON document: `{ok, exitCode, durationMs, runtime, result?, results[], logs[], stdout, stderr, error?, truncated[]?}`.
+    pub fn document(&self) -> Result<String> {
+        let empty = Captured::default();
+        let captured = self.captured.as_ref().unwrap_or(&empty);
+        let error = match (&self.ended, &captured.error, self.exit_code) {
+            (Some(ended), ..) => Some(ended.to_json()),
+            (None, Some(error), _) => Some(error.clone()),
+            (None, None, 0) => None,
+            (None, None, code) => {
+                Some(json!({"kind": "script", "message": format!("the script ended with exit code {code}")}))
+            }
+        };
+        let document = Document {
+            ok: self.exit_code == 0,
+            exit_code: self.exit_code,
+            duration_ms: (self.duration.as_secs_f64() * 1e6).round() / 1e3,
+            runtime: &self.runtime,
+            result: captured.result.as_deref(),
+            results: &captured.results,
+            logs: &captured.logs,
+            stdout: String::from_utf8_lossy(&captured.stdout),
+            stderr: String::from_utf8_lossy(&captured.stderr),
+            error,
+            truncated: &captured.truncated,
+        };
+        serde_json::to_string(&document)
+            .map_err(|e| Error::new(Kind::Internal, format!("writing the document of a run: {e}")))
+    }
+}
+
+/// Runs a plan to its end. `sink` gets stderr when the output is passed
+/// through and the client sends records; else stderr goes where that of mcpx goes.
+///
+/// # Errors
+/// `Unavailable` when a generated file cannot be written, `NoScript` when the program cannot be started.
+pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
+    let fresh = write_files(&plan.files)?;
+    let started = Instant::now();
+    // On a terminal the script stays in our group: only the foreground group may
+    // read from it, and Ctrl-C and Ctrl-Z then reach both of us as they should.
+    let interactive = std::io::stdin().is_terminal();
+    let piped = plan.capture || plan.records;
+    let child = proc::spawn(proc::Spawn {
+        program: plan.program.clone(),
+        args: std::mem::take(&mut plan.argv),
+        env: std::mem::take(&mut plan.env),
+        cwd: Some(plan.cwd.clone()),
+        stdin: proc::Io::Inherit,
+        stdout: if plan.capture { proc::Io::Piped } else { proc::Io::Inherit },
+        stderr: if piped { proc::Io::Piped } else { proc::Io::Inherit },
+        fds: plan.channel.take().map(|fd| (fd, CHANNEL)).into_iter().collect(),
+        own_group: !interactive,
+        own_session: false,
+        die_with_parent: true,
+    })
+    .map_err(|e| Error::new(Kind::NoScript, format!("starting the script: {e}")))?;
+    forward_signals(&child, interactive)?;
+    let captured = plan.capture.then(|| Arc::new(Mutex::new(Captured::default())));
+    let mut readers = Vec::new();
+    if let (Some(stdout), Some(captured)) = (child.take_stdout(), &captured) {
+        let (captured, limit) = (captured.clone(), plan.capture_limit);
+        readers.push(reader("script-out", stdout, move |bytes| {
+            let captured = &mut *captured.lock().unwrap_or_else(PoisonError::into_inner);
+            keep(&mut captured.stdout, bytes, limit, "stdout", &mut captured.truncated);
+        })?);
+    }
+    if let Some(stderr) = child.take_stderr() {
+        readers.push(read_stderr(stderr, sink, captured.clone(), plan.capture_limit)?);
+    }
+    let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
+    let deadline = Instant::now() + DRAIN;
+    for reader in readers {
+        let _ = reader.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+    }
+    let duration = started.elapsed();
+    if fresh {
+        sweep(&plan.entry);
+    }
+    let (exit_code, ended) = match (exit, plan.timeout) {
+        (_, Some(limit)) if late => {
+            let limit = crate::settings::duration_text(limit);
+            let message = format!("the script was still running after {limit} and was stopped");
+            (124, Some(Error::new(Kind::Timeout, message).hint("--timeout sets the limit; 0 is none")))
+        }
+        (Exit::Signal(_), _) => {
+            (exit.code(), Some(Error::new(Kind::Script, format!("the script was ended by {exit}"))))
+        }
+        _ => (exit.code(), None),
+    };
+    let captured = captured.map(|c| std::mem::take(&mut *c.lock().unwrap_or_else(PoisonError::into_inner)));
+    Ok(Outcome { exit_code, duration, runtime: plan.runtime, ended, captured })
+}
+
+/// Waits for the end; true when the time-out brought it about.
+fn wait(child: &proc::Child, timeout: Option<Duration>, grace: Duration) -> (Exit, bool) {
+    let Some(timeout) = timeout else { return (child.wait(), false) };
+    if let Some(exit) = child.wait_timeout(timeout) {
+        return (exit, false);
+    }
+    child.signal_group(libc::SIGTERM);
+    if let Some(exit) = child.wait_timeout(grace) {
+        return (exit, true);
+    }
+    child.signal_group(libc::SIGKILL);
+    (child.wait(), true)
+}
+
+/// Hands on what asks this process to end. On a terminal Ctrl-C has reached the
+/// script already, and a second one could mean something else to it.
+fn forward_signals(child: &proc::Child, interactive: bool) -> Result<()> {
+    let forward = |e| Error::new(Kind::Internal, format!("forwarding signals: {e}"));
+    let signals = proc::signals::install(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(forward)?;
+    let child = child.clone();
+    proc::thread::spawn("script-signals", move || {
+        loop {
+            let signal = signals.recv();
+            if !(interactive && signal == libc::SIGINT) {
+                child.signal_group(signal);
+            }
+        }
+    })
+    .map_err(forward)?;
+    Ok(())
+}
+
+/// Reads a stream to its end in a thread; the receiver hears of the end.
+fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'static) -> Result<Receiver<()>> {
+    let (done, end) = mpsc::channel();
+    proc::thread::spawn(name, move || {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => take(&buffer[..count]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        take(&[]);
+        let _ = done.send(());
+    })
+    .map_err(|e| Error::new(Kind::Unavailable, format!("starting a thread: {e}")))?;
+    Ok(end)
+}
+
+fn read_stderr(
+    file: File,
+    mut sink: Sink,
+    captured: Option<Arc<Mutex<Captured>>>,
+    limit: u64,
+) -> Result<Receiver<()>> {
+    let mut splitter = Splitter::default();
+    reader("script-err", file, move |bytes| {
+        let mut out = |piece: Piece| match &captured {
+            Some(captured) => captured.lock().unwrap_or_else(PoisonError::into_inner).take(piece, limit),
+            None => match piece {
+                Piece::Text(text) => sink(Stderr::Text(text)),
+                Piece::Log(record) => sink(Stderr::Log(&record)),
+                // Only a run that is collected sends those.
+                Piece::Result(_) | Piece::Emit(_) | Piece::Error(_) => {}
+            },
+        };
+        if bytes.is_empty() { splitter.end(&mut out) } else { splitter.feed(bytes, &mut out) }
+    })
+}
+
+impl Captured {
+    fn take(&mut self, piece: Piece, limit: u64) {
+        match piece {
+            Piece::Text(text) => keep(&mut self.stderr, text, limit, "stderr", &mut self.truncated),
+            // Whole, however large: it is what the run is for.
+            Piece::Result(value) => self.result = Some(value),
+            Piece::Error(error) => self.error = Some(error),
+            Piece::Emit(value) => {
+                if self.room(value.get().len(), limit, "results") {
+                    self.results.push(value);
+                }
+            }
+            Piece::Log(record) => {
+                if self.room(record.message.len() + 64, limit, "logs") {
+                    self.logs.push(record);
+                }
+            }
+        }
+    }
+
+    fn room(&mut self, size: usize, limit: u64, part: &'static str) -> bool {
+        self.spent += size;
+        let room = self.spent as u64 <= limit;
+        if !room {
+            mark(&mut self.truncated, part);
+        }
+        room
+    }
+}
+
+fn keep(kept: &mut Vec<u8>, bytes: &[u8], limit: u64, part: &'static str, truncated: &mut Vec<&'static str>) {
+    let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(kept.len());
+    kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    if bytes.len() > room {
+        mark(truncated, part);
+    }
+}
+
+fn mark(truncated: &mut Vec<&'static str>, part: &'static str) {
+    if !truncated.contains(&part) {
+        truncated.push(part);
+    }
+}
+
+/// Writes what is not there yet. True when something was written.
+fn write_files(files: &[Generated]) -> Result<bool> {
+    let mut fresh = false;
+    for Generated { path, content } in files {
+        if path.symlink_metadata().is_ok() {
+            continue;
+        }
+        fresh = true;
+        write_file(path, content).map_err(|e| {
+            Error::new(Kind::Unavailable, format!("writing {}: {e}", path.display()))
+                .hint("MCPX_CACHE_DIR names the directory for generated files")
+        })?;
+    }
+    Ok(fresh)
+}
+
+fn write_file(path: &Path, content: &Content) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    if !dir.is_dir() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    match content {
+        Content::Link(target) => match std::os::unix::fs::symlink(target, path) {
+            // Another run was quicker, and its link is the same.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        },
+        content => write_atomic(path, content.text().unwrap_or_default().as_bytes(), 0o600, false),
+    }
+}
+
+/// Now and then removes entries that nobody has needed for long.
+fn sweep(entry: &Path) {
+    let name = entry.file_name().unwrap_or_default().as_encoded_bytes();
+    // One new entry in sixteen pays for it: names are digests.
+    if name.first() != Some(&b'0') {
+        return;
+    }
+    let Some(dir) = entry.ancestors().find(|d| d.ends_with("run")) else { return };
+    let Some(limit) = SystemTime::now().checked_sub(KEEP_ENTRIES) else { return };
+    for old in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let stale = old.metadata().and_then(|m| m.modified()).is_ok_and(|at| at < limit);
+        if stale {
+            let path = old.path();
+            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        }
+    }
+}
