@@ -153,14 +153,6 @@ impl Cx {
             run: inherited("MCPX_RUN"),
         })
     }
-
-    /// A note on what is odd in the configuration, on standard error.
-    pub fn warn(&self) -> Result<()> {
-        for warning in &self.world()?.config.warnings {
-            super::out::note(warning);
-        }
-        Ok(())
-    }
 }
 
 /// What to say when no server is configured.

@@ -4,10 +4,12 @@
 use super::command::Command;
 
 pub mod call;
+pub mod client;
 pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod exec;
 pub mod help;
 pub mod init;
 pub mod ls;
@@ -15,6 +17,8 @@ pub mod refresh;
 pub mod reload;
 // pub mod resolve;
 pub mod restart;
+pub mod run;
+pub mod scripts;
 pub mod search;
 pub mod status;
 pub mod stop;
@@ -29,6 +33,10 @@ pub static COMMANDS: &[&Command] = &[
     &tools::COMMAND,
     &types::COMMAND,
     &call::COMMAND,
+    &exec::COMMAND,
+    &run::COMMAND,
+    &scripts::COMMAND,
+    &client::COMMAND,
     &status::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,

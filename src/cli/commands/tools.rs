@@ -6,7 +6,7 @@ use super::super::out::note;
 use super::super::schemas;
 use super::super::table::{Cell, Table, Tone};
 use crate::catalog::names;
-use crate::catalog::rows::Row;
+use crate::catalog::rows;
 use crate::error::{Error, Result};
 use crate::settings;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
 fn json(cx: &mut Cx) -> Result<u8> {
     let wanted = cx.inv.words()?;
     let known = schemas::load(cx, schemas::select(cx.world()?, &wanted)?)?;
-    let (mut rows, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
+    let (mut found, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
     for k in &known {
         let (server, ident) = (&k.namespace.def.name, &k.namespace.ident);
         let schema = match &k.tools {
@@ -80,20 +80,21 @@ fn json(cx: &mut Cx) -> Result<u8> {
             }
         };
         let members = names::unique_members(schema.tools.iter().map(|t| t.name.as_str()));
-        for (tool, member) in schema.tools.iter().zip(members) {
+        let lines = rows::rows(schema);
+        for ((tool, member), line) in schema.tools.iter().zip(members).zip(lines) {
             let mut row = json!({
                 "server": server, "ident": ident, "tool": tool.name, "member": member,
-                "signature": format!("{ident}.{}", Row::of(tool).signature),
+                "signature": format!("{ident}.{}", line.signature),
             });
             // The tool's own fields under MCP's names; its name is there already.
             if let (Some(row), Ok(Value::Object(fields))) = (row.as_object_mut(), serde_json::to_value(tool))
             {
                 row.extend(fields.into_iter().filter(|(key, _)| key != "name"));
             }
-            rows.push(row);
+            found.push(row);
         }
     }
     drop(known);
-    cx.out.json(&json!({"ok": true, "tools": rows, "errors": failed}))?;
+    cx.out.json(&json!({"ok": true, "tools": found, "errors": failed}))?;
     Ok(0)
 }
