@@ -4,7 +4,7 @@
 //! With the schema known and an instance ready, that is a handful of short
 //! locks; the arguments are copied once, into the request, and parsed only to be validated.
 
-use super::connect::Ask;
+use super::connect::Options;
 use super::instance::{End, Lease};
 use super::schema::{Known, constrains};
 use super::server::{Limits, Server};
@@ -107,8 +107,8 @@ impl Errand<'_> {
             None => {
                 let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
                 let timeout = Some(left.map_or(limits.start_timeout, |l| l.min(limits.start_timeout)));
-                let ask = Ask { timeout, cancel: self.call.cancel, progress: None };
-                let known = match server.core.list(&lease.upstream, &ask, known.as_ref()) {
+                let options = Options { timeout, cancel: self.call.cancel, progress: None };
+                let known = match server.core.list(&lease.upstream, &options, known.as_ref()) {
                     Ok(known) => known,
                     Err(error) => return self.unsent(error, &lease),
                 };
@@ -128,8 +128,8 @@ impl Errand<'_> {
         if timeout.is_some_and(|t| t.is_zero()) {
             return Err(Error::new(Kind::Timeout, "timed out before the call was sent").tool(prepared.tool));
         }
-        let ask = Ask { timeout, cancel: self.call.cancel, progress: self.call.progress.clone() };
-        let outcome = lease.upstream.request("tools/call", Some(prepared.params), &ask);
+        let options = Options { timeout, cancel: self.call.cancel, progress: self.call.progress.clone() };
+        let outcome = lease.upstream.request("tools/call", Some(prepared.params), &options);
         let error = match outcome {
             Ok(result) => {
                 lease.instance.note_answer(true);
@@ -140,6 +140,8 @@ impl Errand<'_> {
         let name = |error: Error| error.tool(&prepared.tool);
         match error.kind() {
             Kind::Unavailable => self.unsent(error, lease).map_err(name),
+            // It does not read what is sent to it.
+            Kind::Busy => Err(name(error)),
             Kind::Timeout => {
                 lease.instance.note_error(error.message());
                 lease.instance.probe(limits.start_timeout);
