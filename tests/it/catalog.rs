@@ -112,6 +112,7 @@ await demo.hostile({ version: 3 });
 export { sum, sky };
 "#,
     );
+    world.write("package.json", r#"{"type": "module"}"#);
     let output = tools::tsc()
         .args([
             "--noEmit",
@@ -139,7 +140,7 @@ export { sum, sky };
 #[test]
 fn tools_lists_one_namespace_or_all() {
     let world = World::demo().and_fake("fake", &[]);
-    world.mcpx(["tools", "demo"]).stdout_has("echo").stdout_has("get-weird.name").run().says(&[]);
+    world.mcpx(["tools", "demo"]).stdout_has("demo.echo(").stdout_has("demo.get_weird_name(").run().says(&[]);
     let all = world.mcpx(["tools"]).run().stdout();
     assert!(all.contains("forecast") && all.contains("progress"), "{all}");
     world.mcpx(["tools", "fak"]).status(2).stderr_has("fake").check();
