@@ -2,13 +2,20 @@
 //! and the servers that they define. Knows nothing of daemons or of how a
 //! server is started.
 
+mod docs;
 mod expand;
+mod fields;
 mod jsonc;
 mod load;
+mod node;
 mod search;
 mod server;
+#[cfg(test)]
+mod tests;
 
-pub use jsonc::{Document, parse};
+pub use docs::{configuration_md, starter};
+pub use jsonc::parse;
 pub use load::{Config, LoadOptions, SourceFile, load, reload};
+pub use node::Document;
 pub use search::search_path;
 pub use server::{ServerDef, ServerOptions, Transport};

@@ -4,7 +4,7 @@ use super::super::command::{Command, Group, MANY, Rest, example};
 use super::super::cx::{Cx, no_servers};
 use super::super::out::note;
 use super::super::schemas;
-use super::super::table::{Cell, Table, Tone};
+use super::super::table::{Cell, Table, Tone, paint};
 use crate::catalog::names;
 use crate::catalog::rows;
 use crate::error::{Error, Result};
@@ -42,13 +42,13 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);
     let mut failure: Option<Error> = None;
-    let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
+    let mut lines: Vec<(String, String)> = Vec::new();
     for k in schemas::load_rows(cx, picked)? {
         match k.tools {
             Ok(rows) => {
                 for row in rows {
                     let call = format!("{}.{}", k.namespace.ident, row.signature);
-                    table.row(vec![Cell::new(call).tone(Tone::Strong), Cell::new(row.sentence(describe))]);
+                    lines.push((call, row.sentence(describe)));
                 }
             }
             Err(e) => {
@@ -57,11 +57,33 @@ fn run(cx: &mut Cx) -> Result<u8> {
             }
         }
     }
-    let text = table.render(cx.width(), cx.color());
+    let text = listing(cx, &lines);
     // A namespace that was asked for and cannot be shown is a failure; among all of them it is a remark.
     let exit = failure.filter(|_| !wanted.is_empty()).map_or(0, |e| e.exit_code());
     cx.out.text(&text)?;
     Ok(exit)
+}
+
+/// Signatures with descriptions: in two columns on a terminal, else a line each, as long as it takes.
+pub fn listing(cx: &Cx, lines: &[(String, String)]) -> String {
+    let width = cx.width();
+    if width.is_some() {
+        let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
+        for (call, text) in lines {
+            table.row(vec![Cell::new(call).tone(Tone::Strong), Cell::new(text)]);
+        }
+        return if lines.is_empty() { String::new() } else { table.render(width, cx.color()) };
+    }
+    let mut out = String::new();
+    for (call, text) in lines {
+        out.push_str(&paint(call, Tone::Strong, cx.color()));
+        if !text.is_empty() {
+            out.push_str(" // ");
+            out.push_str(text);
+        }
+        out.push('\n');
+    }
+    out
 }
 
 /// The tools in full, for a program.
