@@ -165,5 +165,5 @@ fn the_settings_block_is_checked() {
     let output = world.mcpx(["ls"]).status(65).any_stderr().run();
     output.says(&["pool.callTimeout", ".mcpx.json"]);
     let world = World::demo().setting("pool", json!({"callTimeuot": "5s"}));
-    world.mcpx(["call", "demo.echo", "text=x"]).any_stderr().output().says(&["callTimeout", "callTimeuot"]);
+    world.mcpx(["ls"]).any_stderr().output().says(&["callTimeout", "callTimeuot"]);
 }

@@ -64,7 +64,10 @@ fn a_program_calls_tools_and_prints_what_it_returns(runtime: Runtime) {
         .stdout("x 2\n")
         .check();
     world
-        .mcpx(["exec", "const r = await demo.add({a: 1, b: 1}).raw; return r.structuredContent.sum + r.content.length"])
+        .mcpx([
+            "exec",
+            "const r = await demo.add({a: 1, b: 1}).raw; return r.structuredContent.sum + r.content.length",
+        ])
         .stdout("3\n")
         .check();
 }
@@ -168,7 +171,11 @@ fn the_document_holds_the_whole_run(runtime: Runtime) {
 
 fn a_time_limit_ends_the_program_and_its_call(runtime: Runtime) {
     let world = World::fake(&[]).with(runtime);
-    world.mcpx(["exec", "--timeout", "1500ms", "await fake.hang({})"]).status(124).stderr_has("--timeout").check();
+    world
+        .mcpx(["exec", "--timeout", "1500ms", "await fake.hang({})"])
+        .status(124)
+        .stderr_has("--timeout")
+        .check();
     wait_until("the cancellation to arrive", || {
         (!world.received("fake", "notifications/cancelled").is_empty()).then_some(())
     });
