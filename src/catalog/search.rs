@@ -1,8 +1,8 @@
 //! Finding tools by words. Ranks rows that are already in memory; knows nothing
 //! of where they come from.
 
+use super::names;
 use super::rows::Row;
-use crate::util::nearest;
 use std::collections::BTreeSet;
 
 /// The tools of one server, as they are searched.
@@ -76,7 +76,7 @@ pub fn search(query: &str, namespaces: &[Namespace<'_>], limit: usize) -> Vec<Hi
         .collect();
     let meant: Vec<String> = words
         .iter()
-        .filter_map(|w| nearest(w, vocabulary.iter().map(String::as_str)).first().map(|w| (*w).to_owned()))
+        .filter_map(|w| names::meant(w, vocabulary.iter().map(String::as_str)).map(str::to_owned))
         .collect();
     if meant.is_empty() {
         return Vec::new();

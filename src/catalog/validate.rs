@@ -3,9 +3,8 @@
 //! asks: what it does not know (`pattern`, `format`, `not`, `if`, …) it lets pass,
 //! so that it never refuses what a complete validator would accept.
 
-use super::names::is_member;
+use super::names::{is_member, meant};
 use super::refs::Refs;
-use crate::util::{did_you_mean, nearest};
 use serde_json::{Map, Number, Value};
 
 /// How many levels of schemas are followed; beyond it everything passes. A level
@@ -25,7 +24,7 @@ pub fn arguments(schema: &Value, args: &Value) -> Result<(), String> {
     if !args.is_object() {
         return Err(format!("arguments: expected an object, got {}", type_of(args)));
     }
-    let mut check = Check { refs: Refs::new(schema), faults: Vec::new(), work: WORK };
+    let mut check = Check { refs: Refs::new(schema), faults: Vec::new(), work: WORK, open: Vec::new() };
     check.value(schema, args, &Path::Root, DEPTH);
     if check.faults.is_empty() {
         return Ok(());
@@ -79,6 +78,8 @@ struct Check<'a> {
     refs: Refs<'a>,
     faults: Vec<Fault>,
     work: usize,
+    /// The references that are being followed, each with the value it is about.
+    open: Vec<(*const Value, *const Value)>,
 }
 
 impl<'a> Check<'a> {
@@ -112,7 +113,13 @@ impl<'a> Check<'a> {
         }
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             if let Some(target) = self.refs.find(reference) {
-                self.value(target, value, path, depth - 1);
+                // The same schema about the same value, asked while it is being answered, has nothing to add.
+                let question = (std::ptr::from_ref(target), std::ptr::from_ref(value));
+                if !self.open.contains(&question) {
+                    self.open.push(question);
+                    self.value(target, value, path, depth - 1);
+                    self.open.pop();
+                }
             }
             if self.refs.old_draft() {
                 return;
@@ -187,7 +194,7 @@ impl<'a> Check<'a> {
         }
         let near = value
             .as_str()
-            .and_then(|typed| nearest(typed, allowed.iter().filter_map(Value::as_str)).first().copied())
+            .and_then(|typed| meant(typed, allowed.iter().filter_map(Value::as_str)))
             .map_or(String::new(), |near| format!(", did you mean {}?", quoted(near)));
         const SHOWN: usize = 12;
         let mut words: Vec<String> = allowed.iter().take(SHOWN).map(shown).collect();
@@ -228,7 +235,8 @@ impl<'a> Check<'a> {
                 (Some(schema), _) => self.value(schema, value, &here, depth - 1),
                 (None, Some(Value::Bool(false))) => {
                     let names = || known.into_iter().flat_map(|k| k.keys()).map(String::as_str);
-                    let hint = did_you_mean(key, names()).unwrap_or_else(|| match names().count() {
+                    let near = meant(key, names()).map(|n| format!("did you mean {}?", quoted(n)));
+                    let hint = near.unwrap_or_else(|| match names().count() {
                         0 => "none are expected".to_owned(),
                         1..=12 => {
                             format!("known are {}", joined(&names().map(quoted).collect::<Vec<_>>(), "and"))
