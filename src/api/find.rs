@@ -49,6 +49,8 @@ pub struct Boot<'a> {
 pub fn daemons(dirs: &Dirs) -> Vec<(DaemonInfo, bool, String)> {
     info::list(dirs)
         .into_iter()
+        // Under the names that it had before an edit a daemon is not another one.
+        .filter(|(path, found)| *path == info::info_path(dirs, &found.key))
         .map(|(_, found)| {
             let (live, why) = info::liveness(dirs, &found);
             (found, live, why)
@@ -129,6 +131,9 @@ fn by_key(boot: &Boot, key: &str) -> Result<Option<Client>> {
     for _ in 0..2 {
         let Some(found) = info::read(&path)? else { return Ok(None) };
         match dial(&found.socket) {
+            // It has followed an edit since it had this key. Our configuration may be older than
+            // that edit, or undo it: only reading again tells.
+            Ok(stream) if found.key != key => return followed(boot, Client::over(stream, found)),
             Ok(stream) => return Ok(Some(Client::over(stream, found))),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 return Err(Error::new(
@@ -162,18 +167,29 @@ fn by_sources(boot: &Boot) -> Result<Option<Client>> {
     candidates.sort_by_key(|found| std::cmp::Reverse(found.started_at));
     for found in candidates {
         let Ok(client) = Client::connect(found) else { continue };
-        client.set_timeout(Some(boot.settings.get(&settings::AUTOSTART_TIMEOUT)));
-        // It has read files at least as new as ours, so whatever its key is now,
-        // it is the one: insisting on ours could start a second daemon in a race with an edit.
-        let Ok(reloaded) = client.json("POST", "/v1/reload", None) else { continue };
-        let key = reloaded.get("key").and_then(Value::as_str).unwrap_or_default();
-        if let Some(client) = by_key(boot, key)? {
+        if let Some(client) = followed(boot, client)? {
             return Ok(Some(client));
         }
-        client.set_timeout(None);
-        return Ok(Some(client));
     }
     Ok(None)
+}
+
+/// Has a daemon read its files again, and returns it under the names that it has
+/// then; none when it does not answer.
+fn followed(boot: &Boot, client: Client) -> Result<Option<Client>> {
+    client.set_timeout(Some(boot.settings.get(&settings::AUTOSTART_TIMEOUT)));
+    let Ok(reloaded) = client.json("POST", "/v1/reload", None) else { return Ok(None) };
+    client.set_timeout(None);
+    // It has read files at least as new as ours, so whatever its key is now, it is the
+    // one: insisting on ours could start a second daemon in a race with an edit.
+    let key = reloaded.get("key").and_then(Value::as_str).unwrap_or_default();
+    let now = info::read(&info::info_path(boot.dirs, key))?.filter(|now| now.pid == client.info().pid);
+    if let Some(now) = now
+        && let Ok(client) = Client::connect(now)
+    {
+        return Ok(Some(client));
+    }
+    Ok(Some(client))
 }
 
 /// One command starts a daemon for a set of files, whatever their content is.
