@@ -104,16 +104,18 @@ fn a_server_gets_the_time_to_leave_by_itself() {
 
 #[test]
 fn a_killed_daemon_leaves_no_orphan_and_the_next_one_takes_over() {
-    let world = World::fake(&["--ignore-eof", "--ignore-term"])
+    let world = World::fake(&["--ignore-eof", "--ignore-term", "--fork-grandchild"])
         .setting("pool", json!({"stopGrace": "200ms", "killGrace": "200ms"}));
     world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
     let daemon = world.daemons()[0].pid;
     signal(daemon, libc::SIGKILL);
     wait_until("the server to die with its daemon", || (!alive(world.started("fake")[0])).then_some(()));
-    // Its socket and info file are stale now; the next command replaces them.
+    // Its socket and info file are stale now; the next command replaces them, and sweeps up the grandchild.
     world.mcpx(["call", "fake.echo", "text=again"]).stdout("again\n").check();
     assert_eq!(world.daemons().len(), 1);
     assert_ne!(world.daemons()[0].pid, daemon);
+    let grandchildren = || world.processes().iter().filter(|p| p.mentions("--be-grandchild")).count();
+    wait_until("the first grandchild to be swept up", || (grandchildren() == 1).then_some(()));
 }
 
 #[test]
