@@ -256,7 +256,7 @@ impl<'a> Check<'a> {
         let items = map.get("items");
         let (tuple, rest): (&[Value], Option<&Value>) = match items {
             Some(Value::Array(tuple)) => (tuple, map.get("additionalItems")),
-            _ if self.refs.old_draft() => (&[], items),
+            _ if !self.refs.has_prefix_items() => (&[], items),
             _ => (list_of(map, "prefixItems"), items),
         };
         for (i, value) in list.iter().enumerate() {
