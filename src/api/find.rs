@@ -25,8 +25,19 @@ const LOG_LINES: usize = 10;
 const LOG_TAIL: u64 = 8 * 1024;
 /// A daemon's word that it is ready is short; more is not one.
 const MAX_READY: usize = 64 * 1024;
-/// What belongs to one run and is not for a daemon that outlives it.
-const OF_ONE_RUN: &[&str] = &["MCPX_SOCKET", "MCPX_CHANNEL", "MCPX_RUN", "MCPX_TRANSPORT_BEARER_TOKEN"];
+/// What belongs to one session, and is not for a daemon that outlives it.
+const OF_ONE_SESSION: &[&str] = &["MCPX_SESSION", "MCPX_SESSION_ID", "MCPX_PARENT_SESSION_ID"];
+/// What belongs to one run, where `MCPX_RUN` says that this is one: elsewhere some of these are a user's settings.
+const OF_ONE_RUN: &[&str] = &[
+    "MCPX_CHANNEL",
+    "MCPX_EPHEMERAL",
+    "MCPX_ENDPOINT",
+    "MCPX_INPUT",
+    "MCPX_RUN",
+    "MCPX_SETTINGS",
+    "MCPX_SOCKET",
+    "MCPX_TRANSPORT_BEARER_TOKEN",
+];
 
 /// What is needed to find a daemon, or to start one.
 pub struct Boot<'a> {
@@ -49,6 +60,8 @@ pub struct Boot<'a> {
 pub fn daemons(dirs: &Dirs) -> Vec<(DaemonInfo, bool, String)> {
     info::list(dirs)
         .into_iter()
+        // Under the names that it had before an edit a daemon is not another one.
+        .filter(|(path, found)| *path == info::info_path(dirs, &found.key))
         .map(|(_, found)| {
             let (live, why) = info::liveness(dirs, &found);
             (found, live, why)
@@ -129,6 +142,9 @@ fn by_key(boot: &Boot, key: &str) -> Result<Option<Client>> {
     for _ in 0..2 {
         let Some(found) = info::read(&path)? else { return Ok(None) };
         match dial(&found.socket) {
+            // It has followed an edit since it had this key. Our configuration may be older than
+            // that edit, or undo it: only reading again tells.
+            Ok(stream) if found.key != key => return followed(boot, Client::over(stream, found)),
             Ok(stream) => return Ok(Some(Client::over(stream, found))),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 return Err(Error::new(
@@ -162,18 +178,29 @@ fn by_sources(boot: &Boot) -> Result<Option<Client>> {
     candidates.sort_by_key(|found| std::cmp::Reverse(found.started_at));
     for found in candidates {
         let Ok(client) = Client::connect(found) else { continue };
-        client.set_timeout(Some(boot.settings.get(&settings::AUTOSTART_TIMEOUT)));
-        // It has read files at least as new as ours, so whatever its key is now,
-        // it is the one: insisting on ours could start a second daemon in a race with an edit.
-        let Ok(reloaded) = client.json("POST", "/v1/reload", None) else { continue };
-        let key = reloaded.get("key").and_then(Value::as_str).unwrap_or_default();
-        if let Some(client) = by_key(boot, key)? {
+        if let Some(client) = followed(boot, client)? {
             return Ok(Some(client));
         }
-        client.set_timeout(None);
-        return Ok(Some(client));
     }
     Ok(None)
+}
+
+/// Has a daemon read its files again, and returns it under the names that it has
+/// then; none when it does not answer.
+fn followed(boot: &Boot, client: Client) -> Result<Option<Client>> {
+    client.set_timeout(Some(boot.settings.get(&settings::AUTOSTART_TIMEOUT)));
+    let Ok(reloaded) = client.json("POST", "/v1/reload", None) else { return Ok(None) };
+    client.set_timeout(None);
+    // It has read files at least as new as ours, so whatever its key is now, it is the
+    // one: insisting on ours could start a second daemon in a race with an edit.
+    let key = reloaded.get("key").and_then(Value::as_str).unwrap_or_default();
+    let now = info::read(&info::info_path(boot.dirs, key))?.filter(|now| now.pid == client.info().pid);
+    if let Some(now) = now
+        && let Ok(client) = Client::connect(now)
+    {
+        return Ok(Some(client));
+    }
+    Ok(Some(client))
 }
 
 /// One command starts a daemon for a set of files, whatever their content is.
@@ -204,7 +231,10 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
     let log = info::log_path(boot.dirs, &boot.config.key);
     let log_before = std::fs::metadata(&log).map_or(0, |m| m.len());
     let mut env = boot.env.clone();
-    OF_ONE_RUN.iter().for_each(|name| env.remove(name));
+    OF_ONE_SESSION.iter().for_each(|name| env.remove(name));
+    if env.get("MCPX_RUN").is_some() {
+        OF_ONE_RUN.iter().for_each(|name| env.remove(name));
+    }
     let mut args = vec!["daemon".into(), "--detached".into(), "--dir".into(), boot.dir.into()];
     if !boot.settings.get(&settings::PATHS_CONFIG_FILE).is_empty()
         && let Some(source) = boot.config.sources.first()
@@ -230,10 +260,7 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
         None => Word::Ended,
     };
     let trouble = match word {
-        Word::Said(line) => match said(boot, &line) {
-            Ok(client) => return Ok(client),
-            Err(error) => error,
-        },
+        Word::Said(line) => return said(boot, &line),
         Word::Ended => {
             let exit = child.wait();
             Error::new(Kind::Unavailable, format!("starting the daemon: it ended at once ({exit})"))
@@ -244,13 +271,9 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
         }
     };
     let tail = log_tail(&log, log_before);
-    Err(match (trouble.hint_text(), tail.is_empty()) {
-        (_, true) => trouble,
-        (None, false) => trouble.hint(format!("the end of its log ({}):\n{tail}", log.display())),
-        (Some(hint), false) => {
-            let both = format!("{hint}\nthe end of its log ({}):\n{tail}", log.display());
-            trouble.hint(both)
-        }
+    Err(match tail.is_empty() {
+        true => trouble,
+        false => trouble.hint(format!("the end of its log ({}):\n{tail}", log.display())),
     })
 }
 
@@ -289,7 +312,11 @@ fn ready_line(mut out: File, deadline: Instant) -> Word {
 fn said(boot: &Boot, line: &[u8]) -> Result<Client> {
     let word: Value = serde_json::from_slice(line).unwrap_or_default();
     if let Some(error) = word.get("error") {
-        return Err(Error::from_json(error));
+        // Somebody may have started one by hand at the same time.
+        return match by_key(boot, &boot.config.key) {
+            Ok(Some(client)) => Ok(client),
+            _ => Err(Error::from_json(error)),
+        };
     }
     // The files may have changed since we read them: the daemon's key counts.
     let key = word.pointer("/ready/key").and_then(Value::as_str).unwrap_or(&boot.config.key);

@@ -2,14 +2,15 @@
 //! when first asked for) the configuration, the settings and the daemon.
 
 use super::args::Invocation;
-use super::out::Out;
+use super::commands::COMMANDS;
+use super::out::{Out, note};
 use super::progress::Progress;
 use crate::api::wire::CallContext;
 use crate::api::{Boot, Client};
 use crate::config::{self, Config, LoadOptions};
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
-use crate::settings::{self, Layers, Settings};
+use crate::settings::{self, Layers, Settings, Taken};
 use crate::util::Env;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -66,9 +67,23 @@ impl Cx {
         let uid = crate::proc::uid();
         let config =
             config::load(&LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid })?;
+        // Said by every command, because a mistyped key is a setting that silently does nothing.
+        config.warnings.iter().for_each(|w| note(w));
         let flags = self.inv.settings.clone();
-        let settings = Settings::resolve(Layers { flags, ..config.settings_layers(&self.env) })?;
+        let mut layers = Layers { flags, ..config.settings_layers(&self.env) };
+        layers.presets = settings::expand_presets(&layers, &|flag| self.takes(flag))?;
+        let settings = Settings::resolve(layers)?;
         Ok(self.world.get_or_init(|| World { cwd, dirs, config, settings }))
+    }
+
+    /// What a preset's flag is to the running command: a setting, or a flag of some command's own.
+    fn takes(&self, flag: &str) -> Taken {
+        let name = flag.trim_start_matches('-');
+        match (settings::flag_match(flag), COMMANDS.iter().any(|c| c.flag(name).is_some())) {
+            (Some(_), _) => Taken::Yes,
+            (None, true) => Taken::Elsewhere,
+            (None, false) => Taken::Nowhere,
+        }
     }
 
     /// Where mcpx keeps things.
@@ -158,7 +173,7 @@ impl Cx {
 /// What to say when no server is configured.
 pub fn no_servers(world: &World, what: &str) -> Error {
     let e = Error::new(Kind::NotFound, format!("{what}: {}", nothing_configured(world)));
-    e.hint("mcpx init writes a .mcpx.json to start from; mcpx init --demo one that works at once")
+    e.hint("mcpx init writes a .mcpx.json to start from, with a demonstration server in it")
 }
 
 /// Why there are no namespaces, as the end of a sentence.

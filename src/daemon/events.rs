@@ -230,6 +230,11 @@ impl Life {
         set_level(&next.settings);
         let grace = next.settings.get(&settings::DAEMON_KEY_GRACE);
         self.daemon.pool.reconfigure(next.config.servers.clone(), next.settings.clone());
+        // Whoever finds the old names learns from the key in the file that the daemon has moved on.
+        let moved = next.info(&self.daemon.origin);
+        if let Err(error) = self.names.publish(&moved) {
+            log::warn(&error);
+        }
         self.daemon.set_current(next);
         let old = std::mem::replace(&mut self.names, names);
         self.earlier.push((old, Instant::now() + grace));

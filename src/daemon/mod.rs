@@ -6,6 +6,7 @@ mod channel;
 mod events;
 mod follow;
 mod http;
+mod left;
 mod logfile;
 mod names;
 mod peers;
@@ -13,6 +14,10 @@ mod places;
 mod router;
 mod runs;
 mod state;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod unix;
 
 use self::events::{Event, Life};
@@ -68,14 +73,22 @@ pub fn run(mut options: Options) -> Result<()> {
             let _ = out.write_all(format!("{value}\n").as_bytes()).and_then(|()| out.flush());
         }
     };
-    let (life, events) = match boot(options) {
-        Ok(booted) => booted,
+    let (send, events) = mpsc::channel();
+    // First, so that a signal during the start leaves no files behind.
+    let booted = listen_to_signals(send.clone())
+        .map_err(|e| events::no_thread("signal handling", &e))
+        .and_then(|()| boot(options, send, open_log, Pool::new));
+    let life = match booted {
+        Ok(life) => life,
         Err(error) => {
             log::error(&error);
             word(json!({"error": error.to_json()}));
             return Err(error);
         }
     };
+    let dirs = &life.daemon.origin.dirs;
+    left::sweep(dirs);
+    let record = left::keep(dirs);
     let current = life.daemon.current();
     word(json!({"ready": {
         "key": current.config.key,
@@ -85,11 +98,17 @@ pub fn run(mut options: Options) -> Result<()> {
     }}));
     drop(current);
     life.run(&events);
+    drop(record);
     Ok(())
 }
 
 /// Everything up to the point where the daemon can be found.
-fn boot(options: Options) -> Result<(Life, mpsc::Receiver<Event>)> {
+fn boot(
+    options: Options,
+    send: Sender<Event>,
+    open_log: impl FnOnce(&Dirs, &str, bool) -> Option<Arc<LogFile>>,
+    pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
+) -> Result<Life> {
     let Options { explicit, dir, env, dirs, flags, detached, notice, .. } = options;
     let uid = proc::uid();
     paths::ensure_private(&dirs.state, uid)?;
@@ -103,33 +122,37 @@ fn boot(options: Options) -> Result<(Life, mpsc::Receiver<Event>)> {
     // More connections than the system's modest default; without it the daemon only refuses earlier.
     let _ = proc::raise_nofile();
     let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
-    let mut names = Names::take(&dirs, &config.key, patience)?;
     let bound = http::Bound::new(&settings)?;
-    let pool = Pool::new(PoolConfig {
+    let pool = pool(PoolConfig {
         servers: config.servers.clone(),
         settings: settings.clone(),
         env: env.clone(),
         cache: Cache::new(&dirs.cache),
         version: VERSION.into(),
     });
-    let (send, events) = mpsc::channel();
+    let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
+    let origin = Origin::new(detached, dirs, env);
+    let mut names = Names::take(&origin.dirs, &config.key, patience)?;
     let mut current = Current::new(config, settings);
     current.socket.clone_from(&names.socket);
     if let Some(bound) = &bound {
         current.endpoint.clone_from(&bound.endpoint);
         current.token.clone_from(&bound.token);
     }
-    let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
-    let origin = Origin::new(detached, dirs, env);
-    let daemon = Daemon::new(pool, peers, log, origin, current, send.clone())?;
-    let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
-    listen_to_signals(send).map_err(|e| events::no_thread("signal handling", &e))?;
-    names.listen(&daemon)?;
+    let outcome = Daemon::new(pool, peers, log, origin, current, send).and_then(|daemon| {
+        let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
+        names.listen(&daemon)?;
+        names.publish(&daemon.current().info(&daemon.origin))?;
+        Ok((daemon, tcp))
+    });
+    let (daemon, tcp) = match outcome {
+        Ok(parts) => parts,
+        Err(error) => {
+            names.give_back();
+            return Err(error);
+        }
+    };
     let current = daemon.current();
-    if let Err(error) = names.publish(&current.info(&daemon.origin)) {
-        names.give_back();
-        return Err(error);
-    }
     log::info(format_args!(
         "mcpx {VERSION} is ready: process {}, {} servers, {}",
         daemon.origin.pid,
@@ -138,7 +161,7 @@ fn boot(options: Options) -> Result<(Life, mpsc::Receiver<Event>)> {
     ));
     current.config.warnings.iter().for_each(log::warn);
     notice(&format!("serving {} on {}", describe(&current), current.socket.display()));
-    Ok((Life { daemon, names, earlier: Vec::new(), tcp, watched, dir, flags, again: false }, events))
+    Ok(Life { daemon, names, earlier: Vec::new(), tcp, watched, dir, flags, again: false })
 }
 
 fn describe(current: &Current) -> String {
@@ -161,16 +184,18 @@ fn load_and_watch(options: &LoadOptions<'_>) -> Result<(config::Config, Watched)
 
 /// In the background the log goes to a file; in front of a person to where the command put it.
 fn open_log(dirs: &Dirs, key: &str, detached: bool) -> Option<Arc<LogFile>> {
-    let file = Arc::new(LogFile::open(&info::log_path(dirs, key)).ok()?);
-    if detached {
-        let sink = file.clone();
-        log::set_sink(Box::new(move |level, message| sink.line(level, message)));
-        let sink = file.clone();
-        // Standard error leads nowhere: a panic is told to the log.
-        std::panic::set_hook(Box::new(move |panic| {
-            sink.line(log::Level::Error, &log::one_line(&format!("a bug in mcpx: {panic}")));
-        }));
+    if !detached {
+        return None;
     }
+    // Without a log the daemon serves all the same.
+    let file = Arc::new(LogFile::open(&info::log_path(dirs, key)).ok()?);
+    let sink = file.clone();
+    log::set_sink(Box::new(move |level, message| sink.line(level, message)));
+    let sink = file.clone();
+    // Standard error leads nowhere: a panic is told to the log.
+    std::panic::set_hook(Box::new(move |panic| {
+        sink.line(log::Level::Error, &log::one_line(&format!("a bug in mcpx: {panic}")));
+    }));
     Some(file)
 }
 

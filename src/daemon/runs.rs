@@ -184,7 +184,7 @@ mod tests {
         assert!(runs.close_abandoned(Duration::ZERO).is_empty());
         assert!(runs.close_abandoned(Duration::from_secs(60)).is_empty());
         std::thread::park_timeout(Duration::from_millis(2));
-        assert_eq!(runs.close_abandoned(Duration::from_millis(1)), [run.caller.session.clone()]);
+        assert_eq!(runs.close_abandoned(Duration::from_millis(1)), std::slice::from_ref(&run.caller.session));
         let gone = Run { process: Some((std::process::id(), 0)), ..unshared(&runs) };
         let id = gone.id.clone();
         runs.lock().insert(id, Arc::new(gone));

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// `tools/call`'s params.
 #[derive(Serialize)]
@@ -122,7 +122,7 @@ impl Errand<'_> {
     fn send(&mut self, lease: &Lease, prepared: Prepared, limits: &Limits) -> Result<Option<Box<RawValue>>> {
         let timeout = match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
-            Some(limit) => Some(limit.saturating_sub(self.begun.elapsed())),
+            Some(limit) => Some(whole_millis(limit.saturating_sub(self.begun.elapsed()))),
             None => limits.call_timeout,
         };
         if timeout.is_some_and(|t| t.is_zero()) {
@@ -222,6 +222,11 @@ impl Errand<'_> {
             .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
         Ok(Prepared { tool: tool.name.clone(), params })
     }
+}
+
+/// Rounded up to a millisecond, so that a limit nobody has used up yet is spoken of as it was given.
+fn whole_millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 /// `{}`.

@@ -2,6 +2,7 @@
 //! std lacks. The only module with `unsafe`; knows nothing of MCP, of scripts
 //! or of the daemon.
 
+mod census;
 mod child;
 mod find;
 mod hangup;
@@ -11,6 +12,7 @@ mod sys;
 mod terminal;
 pub mod thread;
 
+pub use census::{Group, keep_record, sweep};
 pub use child::{Child, Exit};
 pub use find::find_program;
 pub use hangup::Hangups;

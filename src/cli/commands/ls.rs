@@ -36,10 +36,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
         cx.out.json(&body)?;
         return Ok(0);
     }
-    world.config.warnings.iter().for_each(|w| note(w));
     if rows.is_empty() {
         let text = format!(
-            "{}\nmcpx init writes a .mcpx.json to start from; mcpx init --demo one that works at once",
+            "{}\nmcpx init writes a .mcpx.json to start from, with a demonstration server in it",
             nothing_configured(world)
         );
         note(&text);

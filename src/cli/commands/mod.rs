@@ -15,7 +15,7 @@ pub mod init;
 pub mod ls;
 pub mod refresh;
 pub mod reload;
-// pub mod resolve;
+pub mod resolve;
 pub mod restart;
 pub mod run;
 pub mod scripts;
@@ -44,7 +44,7 @@ pub static COMMANDS: &[&Command] = &[
     &restart::COMMAND,
     &refresh::COMMAND,
     &reload::COMMAND,
-    // &resolve::COMMAND,
+    &resolve::COMMAND,
     &init::COMMAND,
     &version::COMMAND,
     &help::COMMAND,

@@ -30,7 +30,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let dir = std::path::absolute(dir)
         .map_err(|e| Error::new(Kind::Unavailable, format!("finding {}: {e}", dir.display())))?;
     let answer = api::resolve(&dir, &cx.env, &cx.dirs()?)?;
-    let value = serde_json::to_value(&answer).map_err(|e| super::super::internal(format!("writing JSON: {e}")))?;
+    let value =
+        serde_json::to_value(&answer).map_err(|e| super::super::internal(format!("writing JSON: {e}")))?;
     if cx.json() {
         cx.out.json(&value)?;
         return Ok(0);

@@ -39,11 +39,15 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let mut failure = None;
     if cx.inv.has("all") {
         for (info, live, _) in api::daemons(&cx.dirs()?) {
-            if !live {
+            // A daemon has two names for a while after its configuration changed.
+            if !live || stopped.iter().any(|gone| gone.pid == info.pid) {
                 continue;
             }
+            let (pid, ticks) = (info.pid, info.start_ticks);
             match Client::connect(info).and_then(|c| stop(cx, &c)) {
                 Ok(gone) => stopped.push(gone),
+                // It left by itself in the meantime.
+                Err(_) if !proc::alive(pid, ticks) => {}
                 Err(e) => failure = Some(e),
             }
         }

@@ -6,7 +6,7 @@ use super::super::out::note;
 use super::super::schemas;
 use super::super::table::{Cell, Table, Tone, paint};
 use crate::catalog::names;
-use crate::catalog::rows;
+use crate::catalog::rows::{self, Row};
 use crate::error::{Error, Result};
 use crate::settings;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
             Ok(rows) => {
                 for row in rows {
                     let call = format!("{}.{}", k.namespace.ident, row.signature);
-                    lines.push((call, row.sentence(describe)));
+                    lines.push((call, named(&row, describe)));
                 }
             }
             Err(e) => {
@@ -84,6 +84,13 @@ pub fn listing(cx: &Cx, lines: &[(String, String)]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// The description, behind the exact name where a program has to write another one.
+fn named(row: &Row, describe: usize) -> String {
+    let text = row.sentence(describe);
+    let member = row.signature.split('(').next().unwrap_or_default();
+    if member == row.name { text } else { format!("[{}] {text}", row.name).trim_end().to_owned() }
 }
 
 /// The tools in full, for a program.
