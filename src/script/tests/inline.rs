@@ -19,6 +19,7 @@ fn expressions_statements_and_values() {
             json!({"self": "[circular]", "other": {"a": 1}})
         );
         assert_eq!(value("undefined"), Value::Null);
+        assert_eq!(value("(await import('node:timers')).setTimeout(() => {}, 1)"), Value::Null);
         let document = stage.exec(&js, "console.log('out'); emit({n: 1}); emit(2); 'text'");
         assert_eq!(document["result"], Value::Null, "statements have no value: {document}");
         let document = stage.exec(&js, "console.log('out'); emit({n: 1}); emit('x'); return 'text\\n'");
