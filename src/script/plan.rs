@@ -244,7 +244,7 @@ impl Prepared {
                 let entry = match (&self.inline, &self.script) {
                     (Some(inline), _) => launcher::inline_entry(
                         &self.cache,
-                        &client.path,
+                        &client,
                         inline,
                         &self.spec.cwd,
                         runtime.kind,
