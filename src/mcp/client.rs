@@ -311,15 +311,9 @@ impl Client {
     ) -> Result<Event> {
         let mut renewed = false;
         loop {
-            let take = || match slot.wait(Some(Instant::now())) {
+            let mut tick = |until| match follow(slot, Some(until), options) {
                 Event::TimedOut => None,
                 event => Some(event),
-            };
-            let mut tick = || loop {
-                match take() {
-                    Some(Event::Progress(report)) => report_progress(options, report),
-                    other => return other,
-                }
             };
             match http.exchange(subject, line, slot, deadline, options.cancel, &mut tick)? {
                 Exchange::Over(event) => return Ok(event),
@@ -466,7 +460,12 @@ impl Inner {
         // The protocol forbids to cancel this one.
         if subject.method != "initialize" {
             let params = json!({ "requestId": slot.id, "reason": reason });
-            self.notify(jsonrpc::notification("notifications/cancelled", Some(&params)));
+            let line = jsonrpc::notification("notifications/cancelled", Some(&params));
+            match &self.link {
+                Link::Stdio(stdio) => drop(stdio.send(line, None)),
+                // The caller has waited long enough.
+                Link::Http(http) => http.notify_later(line),
+            }
         }
         true
     }
@@ -483,6 +482,9 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.peer.close("was dropped", "");
+        if let Link::Http(http) = &self.link {
+            http.abandon();
+        }
     }
 }
 

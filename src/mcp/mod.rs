@@ -4,10 +4,14 @@
 mod cancel;
 mod client;
 mod error;
+mod http;
+#[cfg(test)]
+mod http_tests;
 mod jsonrpc;
 mod oversize;
 mod peer;
 mod pending;
+mod sse;
 mod stderr;
 mod stdio;
 mod streamable;
