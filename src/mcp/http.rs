@@ -217,6 +217,13 @@ impl Drop for Lease {
 fn failure(e: ureq::Error) -> Failure {
     use io::ErrorKind as K;
     use ureq::{Error as E, Timeout as T};
+    // rustls comes wrapped in more than one way, and says this in the handshake only.
+    let text = e.to_string();
+    if let Some((_, why)) = text.split_once("invalid peer certificate: ") {
+        return Failure::NotSent(format!(
+            "its certificate is not trusted: {why} (SSL_CERT_FILE or NODE_EXTRA_CA_CERTS may name a file of authorities)"
+        ));
+    }
     match e {
         E::Timeout(T::Resolve | T::Connect) => Failure::NotSent("the connection was not made in time".into()),
         E::Timeout(_) => Failure::TimedOut,

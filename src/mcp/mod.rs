@@ -12,6 +12,7 @@ mod oversize;
 mod peer;
 mod pending;
 mod sse;
+mod start;
 mod stderr;
 mod stdio;
 mod streamable;
@@ -21,6 +22,7 @@ mod tool;
 mod writer;
 
 pub use cancel::{Cancel, CancelGuard};
-pub use client::{Client, Connect, Options};
+pub use client::{Client, Options};
 pub use peer::Hooks;
+pub use start::Connect;
 pub use tool::Tool;

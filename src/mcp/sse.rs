@@ -79,7 +79,7 @@ impl<R: BufRead> Events<R> {
                         event.data.push(b'\n');
                     }
                     if event.data.is_empty() && value.len() > COPIED {
-                        // The line's own memory: nothing big is copied.
+                        // The line's own memory, so that nothing big is there twice.
                         let skip = self.line.len() - value.len();
                         event.data = std::mem::take(&mut self.line);
                         event.data.drain(..skip);
@@ -143,13 +143,12 @@ enum Line {
     End,
 }
 
-/// Where the line ends. Block by block, which the compiler turns into vector instructions.
+/// Where the line ends. `contains` on bytes is a memchr.
 fn line_end(bytes: &[u8]) -> Option<usize> {
-    let ends = |b: &u8| *b == b'\n' || *b == b'\r';
     let mut before = 0;
-    for block in bytes.chunks(64) {
-        if block.iter().fold(false, |found, b| found | ends(b)) {
-            return block.iter().position(|b| ends(b)).map(|at| before + at);
+    for block in bytes.chunks(256) {
+        if block.contains(&b'\n') || block.contains(&b'\r') {
+            return block.iter().position(|b| matches!(b, b'\n' | b'\r')).map(|at| before + at);
         }
         before += block.len();
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::proc::thread;
 use crate::util::Env;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io::BufRead;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -226,10 +226,10 @@ impl Streamable {
         if session.id.is_some() && (status == 404 || status == 400 && about_session) {
             return Ok(Exchange::SessionLost(session.number));
         }
-        if let Ok(Value::Object(mut said)) = serde_json::from_slice::<Value>(&body) {
-            if let Some(error) = said.remove("error").filter(|e| e.get("code").is_some_and(Value::is_i64)) {
-                return over(Outcome::Error(error));
-            }
+        let object = serde_json::from_slice::<Map<String, Value>>(&body).ok();
+        let error = object.and_then(|mut object| object.remove("error"));
+        if let Some(error) = error.filter(|e| e.get("code").is_some_and(Value::is_i64)) {
+            return over(Outcome::Error(error));
         }
         let said = format!("answered HTTP {}", http::describe(status, &text));
         let e = match status {
