@@ -10,6 +10,7 @@ pub mod info;
 pub mod lock;
 pub mod ops;
 pub mod records;
+mod resolve;
 #[cfg(test)]
 pub mod scratch;
 pub mod uri;
@@ -17,3 +18,4 @@ pub mod wire;
 
 pub use client::{Client, Interrupter, Reply};
 pub use find::{Boot, daemons};
+pub use resolve::{Resolved, resolve};

@@ -62,9 +62,13 @@ pub const RESERVED: &[&str] = &[
     "yield",
 ];
 
-/// What the generated client exports of its own, and `then`, which would turn
-/// the module into a promise for `await import(…)`; sorted.
-pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "emit", "log", "paths", "then", "tools"];
+/// What the generated client exports of its own; sorted.
+pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "emit", "log", "paths", "tools"];
+
+/// Properties that JavaScript itself asks objects for, and calls: `await x` calls
+/// `x.then`, `JSON.stringify(x)` calls `x.toJSON`. No namespace or tool is reached by
+/// these; they get a `_` after them.
+pub const ASKED_FOR: &[&str] = &["then", "toJSON"];
 
 /// The name as a JavaScript binding: letters, digits, `_` and `$` stay, all else
 /// becomes `_`; a leading digit gets `_` before it, and a reserved word or a name
@@ -78,7 +82,8 @@ pub fn ident(name: &str) -> String {
 }
 
 /// The name as a JavaScript property that needs no quotes: like [`ident`], but
-/// reserved words stay as they are (`demo.delete(…)` is JavaScript).
+/// reserved words stay as they are (`demo.delete(…)` is JavaScript), and only
+/// [`ASKED_FOR`] get a `_` after them.
 pub fn member(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 1);
     for c in name.chars() {
@@ -88,7 +93,7 @@ pub fn member(name: &str) -> String {
         }
         out.push(kept);
     }
-    if out.is_empty() {
+    if out.is_empty() || ASKED_FOR.contains(&out.as_str()) {
         out.push('_');
     }
     out
@@ -170,7 +175,7 @@ pub fn split_target(target: &str, servers: &[&str]) -> Result<(String, String)> 
         Some(at) => Err(no_server(&target[..at], servers)),
         None => {
             let error = Error::new(Kind::Usage, format!("\"{target}\" has no namespace"));
-            Err(match did_you_mean(target, servers.iter().copied()) {
+            Err(match suggestion(target, servers.iter().copied()) {
                 Some(near) => error.hint(format!("write <namespace>.<tool>; {near}")),
                 None => error.hint("write <namespace>.<tool>; `mcpx search <words>` finds one"),
             })
@@ -196,7 +201,7 @@ pub fn find_server<'a>(wanted: &str, servers: &[&'a str]) -> Result<&'a str> {
 
 fn no_server(wanted: &str, servers: &[&str]) -> Error {
     let error = Error::new(Kind::NotFound, format!("there is no namespace \"{wanted}\""));
-    match did_you_mean(wanted, servers.iter().copied()) {
+    match suggestion(wanted, servers.iter().copied()) {
         Some(near) => error.hint(format!("{near} `mcpx ls` shows them all")),
         None => error.hint("`mcpx ls` shows the namespaces"),
     }
@@ -219,15 +224,33 @@ pub fn find_tool<'a>(tools: &'a [Tool], wanted: &str, server: &str) -> Result<&'
         return Ok(&tools[i]);
     }
     let all = format!("`mcpx tools {server}` lists them");
-    let near = nearest(wanted, names());
-    let hint = match near.as_slice() {
-        [] => all,
-        _ => format!("{} {all}", did_you_mean(wanted, near).unwrap_or_default()),
+    let hint = match suggestion(wanted, names()) {
+        Some(near) => format!("{near} {all}"),
+        None => all,
     };
     Err(Error::new(Kind::NotFound, format!("namespace \"{server}\" has no tool \"{wanted}\""))
         .hint(hint)
         .server(server)
         .tool(wanted))
+}
+
+/// The longest name, in bytes, for which near ones are looked for: comparing takes
+/// time with the product of the lengths, and what is typed is not longer.
+const TYPED: usize = 100;
+
+/// The known name that is nearest to a mistyped one, when one is near.
+pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if typed.len() > TYPED {
+        return None;
+    }
+    nearest(typed, known.into_iter().filter(|k| k.len() <= TYPED)).first().copied()
+}
+
+fn suggestion<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    if typed.len() > TYPED {
+        return None;
+    }
+    did_you_mean(typed, known.into_iter().filter(|k| k.len() <= TYPED))
 }
 
 /// The index of the only name that is `wanted` when case and punctuation are left out.
@@ -245,9 +268,64 @@ fn bare(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Letters of the large scripts that may begin an identifier. Narrower than
-/// Unicode's ID_Start on purpose: a letter missing here only gets a `_` before it,
-/// one too many would break every program that imports the client.
+/// Where the letters are that may stand in an identifier: the large scripts, as far
+/// as Unicode 6 had them. Narrower than today's rule on purpose: the compilers'
+/// tables differ in age, and a letter missing here only becomes `_`, while one too
+/// many would break every program that imports the client.
+const LETTERS: &[(char, char)] = &[
+    ('\u{aa}', '\u{aa}'),
+    ('\u{b5}', '\u{b5}'),
+    ('\u{ba}', '\u{ba}'),
+    ('\u{c0}', '\u{24f}'),    // Latin
+    ('\u{250}', '\u{2c1}'),   // phonetic
+    ('\u{370}', '\u{37e}'),   // Greek
+    ('\u{386}', '\u{3ff}'),   // Greek
+    ('\u{400}', '\u{481}'),   // Cyrillic
+    ('\u{48a}', '\u{527}'),   // Cyrillic
+    ('\u{531}', '\u{556}'),   // Armenian
+    ('\u{561}', '\u{587}'),   // Armenian
+    ('\u{5d0}', '\u{5ea}'),   // Hebrew
+    ('\u{620}', '\u{657}'),   // Arabic
+    ('\u{66e}', '\u{6d3}'),   // Arabic
+    ('\u{900}', '\u{977}'),   // Devanagari
+    ('\u{981}', '\u{9f1}'),   // Bengali
+    ('\u{a01}', '\u{a75}'),   // Gurmukhi
+    ('\u{a81}', '\u{ae3}'),   // Gujarati
+    ('\u{b01}', '\u{b71}'),   // Oriya
+    ('\u{b82}', '\u{bd7}'),   // Tamil
+    ('\u{c05}', '\u{c33}'),   // Telugu
+    ('\u{c3d}', '\u{c56}'),   // Telugu
+    ('\u{c82}', '\u{cd6}'),   // Kannada
+    ('\u{d05}', '\u{d4e}'),   // Malayalam
+    ('\u{d82}', '\u{df3}'),   // Sinhala
+    ('\u{e01}', '\u{e4d}'),   // Thai
+    ('\u{f40}', '\u{f6c}'),   // Tibetan
+    ('\u{1000}', '\u{109d}'), // Myanmar
+    ('\u{10a0}', '\u{10fa}'), // Georgian
+    ('\u{1100}', '\u{11ff}'), // Hangul letters
+    ('\u{1200}', '\u{135a}'), // Ethiopic
+    ('\u{13a0}', '\u{13f4}'), // Cherokee
+    ('\u{1780}', '\u{17c8}'), // Khmer
+    ('\u{1820}', '\u{1877}'), // Mongolian
+    ('\u{1e00}', '\u{1fff}'), // Latin and Greek with accents
+    ('\u{3005}', '\u{3007}'), // Han
+    ('\u{3041}', '\u{3096}'), // Hiragana
+    ('\u{309d}', '\u{309f}'), // Hiragana
+    ('\u{30a1}', '\u{30fa}'), // Katakana
+    ('\u{30fc}', '\u{30ff}'), // Katakana
+    ('\u{3105}', '\u{312d}'), // Bopomofo
+    ('\u{3131}', '\u{318e}'), // Hangul letters
+    ('\u{3400}', '\u{4db5}'), // Han
+    ('\u{4e00}', '\u{9fcc}'), // Han
+    ('\u{a000}', '\u{a48c}'), // Yi
+    ('\u{ac00}', '\u{d7a3}'), // Hangul
+    ('\u{ff21}', '\u{ff3a}'), // wide Latin
+    ('\u{ff41}', '\u{ff5a}'), // wide Latin
+    ('\u{ff66}', '\u{ffbe}'), // narrow Katakana
+];
+
+/// Letters without case that may begin an identifier, not only stand inside it; one
+/// that is missing here only gets a `_` before it.
 const START: &[(char, char)] = &[
     ('\u{aa}', '\u{aa}'),
     ('\u{ba}', '\u{ba}'),
@@ -314,15 +392,12 @@ fn starts(c: char) -> bool {
     continues(c) && (cased || within(c, START))
 }
 
-/// Whether an identifier may go on with it. Only the basic plane: TypeScript
-/// refuses letters beyond it when it compiles for old targets.
+/// Whether an identifier may go on with it.
 fn continues(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric() || c == '_' || c == '$';
     }
-    // Circled letters and a Cyrillic sign are alphabetic, but not in identifiers.
-    let circled = ('\u{24b6}'..='\u{24e9}').contains(&c) || c == '\u{2e2f}';
-    (c as u32) < 0x1_0000 && (c.is_alphabetic() && !circled || within(c, INSIDE))
+    c.is_alphabetic() && within(c, LETTERS) || within(c, INSIDE)
 }
 
 #[cfg(test)]
@@ -349,6 +424,7 @@ mod tests {
             ("-", "_"),
             ("class", "class_"),
             ("log", "log_"),
+            ("then", "then_"),
             ("größe", "größe"),
             ("検索", "検索"),
             ("x😀y", "x_y"),
@@ -360,7 +436,7 @@ mod tests {
         ] {
             assert_eq!(ident(name), expected, "{name:?}");
         }
-        assert_eq!(member("delete"), "delete");
+        assert_eq!((member("delete"), member("toJSON")), ("delete".into(), "toJSON_".into()));
         assert_eq!(ident("delete"), "delete_");
         assert!(is_member("größe") && !is_member("a-b") && !is_member("1x") && !is_member(""));
     }

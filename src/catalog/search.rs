@@ -1,8 +1,8 @@
 //! Finding tools by words. Ranks rows that are already in memory; knows nothing
 //! of where they come from.
 
+use super::names;
 use super::rows::Row;
-use crate::util::nearest;
 use std::collections::BTreeSet;
 
 /// The tools of one server, as they are searched.
@@ -76,7 +76,7 @@ pub fn search(query: &str, namespaces: &[Namespace<'_>], limit: usize) -> Vec<Hi
         .collect();
     let meant: Vec<String> = words
         .iter()
-        .filter_map(|w| nearest(w, vocabulary.iter().map(String::as_str)).first().map(|w| (*w).to_owned()))
+        .filter_map(|w| names::meant(w, vocabulary.iter().map(String::as_str)).map(str::to_owned))
         .collect();
     if meant.is_empty() {
         return Vec::new();
@@ -290,7 +290,9 @@ fn lower_into_after(text: &str, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{budget, fastest};
     use super::*;
+    use std::time::Duration;
 
     fn row(name: &str, about: &str) -> Row {
         Row {
@@ -383,13 +385,9 @@ mod tests {
         let spaces: Vec<Namespace<'_>> =
             (0..200).map(|_| Namespace { server: "records", ident: "records", rows: &rows }).collect();
         for query in ["remove collection", "zzzzzz", "updtae"] {
-            let start = std::time::Instant::now();
-            let hits = search(query, &spaces, 20);
-            let took = start.elapsed();
-            eprintln!("{query}: {took:?}, {} hits", hits.len());
-            // The budget is for a release build on a quiet machine.
-            let slack = if cfg!(debug_assertions) { 60 } else { 3 };
-            assert!(took < std::time::Duration::from_millis(10 * slack), "{query}: {took:?}");
+            let limit = budget(Duration::from_millis(10));
+            let took = fastest(limit, || drop(search(query, &spaces, 20)));
+            assert!(took <= limit, "{query}: {took:?}");
         }
     }
 }

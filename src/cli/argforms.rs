@@ -27,7 +27,7 @@ pub struct Forms {
 
 #[derive(Debug)]
 enum Whole {
-    Inline(String),
+    Inline(Box<RawValue>),
     File(OsString),
     Stdin,
 }
@@ -42,7 +42,7 @@ struct Pair {
 enum PairValue {
     /// `key=value`: text, or what the schema makes of it.
     Text(String),
-    /// `key:=json`.
+    /// `key:=json`, known to be JSON.
     Json(String),
 }
 
@@ -66,7 +66,7 @@ impl Forms {
                         forms.pairs.push(pair(key, value)?);
                         continue;
                     }
-                    (true, _) => Whole::Inline(text.to_owned()),
+                    (true, _) => Whole::Inline(object(text, "the arguments")?),
                     (false, None) => {
                         return Err(usage(format!("the argument {text:?} is neither JSON nor key=value"))
                             .hint(
@@ -94,7 +94,7 @@ impl Forms {
         let base = match &self.whole {
             None if self.pairs.is_empty() => return Ok(None),
             None => None,
-            Some(Whole::Inline(text)) => Some(object(text, "the arguments")?),
+            Some(Whole::Inline(object)) => Some(object.clone()),
             Some(Whole::File(path)) => {
                 let shown = path.to_string_lossy();
                 let bytes = std::fs::read(path)
@@ -129,7 +129,7 @@ impl Forms {
         let typed_before = fields.0.iter().skip(base).any(|f| f.key == p.key)
             || fields.0.iter().take(base).any(|f| f.key == p.key && f.overlaid);
         let (json, is_element) = match &p.value {
-            PairValue::Json(text) => (check(text, &format!("the value of {}", p.key))?, false),
+            PairValue::Json(json) => (json.clone(), false),
             PairValue::Text(text) => match schema.and_then(|s| property(s, &p.key)) {
                 Some(property) => convert(&p.key, text, property, schema.unwrap_or(&Value::Null))?,
                 None => (quoted(text), false),
@@ -206,7 +206,7 @@ fn strip_at(word: &OsString) -> Option<OsString> {
 /// Splits at the first `=`: `:=` is the JSON form only when it is that very `=`.
 fn pair(key: &str, value: &str) -> Result<Pair> {
     let (key, value) = match key.strip_suffix(':') {
-        Some(key) => (key, PairValue::Json(value.to_owned())),
+        Some(key) => (key, PairValue::Json(check(value, &format!("the value of {key}"))?)),
         None => (key, PairValue::Text(value.to_owned())),
     };
     if key.is_empty() {

@@ -24,7 +24,7 @@ pub fn pages() -> Vec<Page> {
     vec![
         Page { name: "api.md", text: crate::api::docs::markdown() },
         Page { name: "cli.md", text: cli() },
-        // TODO Page { name: "configuration.md", text: crate::settings::docs::configuration_md() },
+        Page { name: "configuration.md", text: crate::config::configuration_md() },
         Page { name: "exit-codes.md", text: exit_codes() },
         Page { name: "script-environment.md", text: crate::script::env::markdown() },
     ]

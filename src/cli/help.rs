@@ -25,7 +25,7 @@ pub fn overview() -> String {
     out.push_str(
         "\nFlags of every command\n  --json          answer in JSON\n  --config FILE   read this configuration \
          alone\n  --help          explain the command\n  --version       print the version\n\
-         Every setting is a flag too: docs/configuration.md lists them.\n\nTo begin: mcpx init --demo && mcpx ls\n",
+         Every setting is a flag too: docs/configuration.md lists them.\n\nTo begin: mcpx init && mcpx ls\n",
     );
     out
 }

@@ -14,6 +14,7 @@ pub mod interrupt;
 pub mod out;
 pub mod progress;
 pub mod result;
+pub mod running;
 pub mod schemas;
 pub mod table;
 

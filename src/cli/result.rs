@@ -285,6 +285,8 @@ fn write_string(out: &mut Out, text: &str) -> Result<()> {
 pub struct Media {
     /// The directory for files; `None` leaves the data in the output.
     pub dir: Option<PathBuf>,
+    /// A directory above it that must be ours and closed to others; made when the first file is.
+    pub private: Option<PathBuf>,
     /// What the files' names begin with.
     pub stem: String,
 }
@@ -305,6 +307,9 @@ impl Media {
                 "output.mediaDir (--output-media-dir) sets another directory; --media inline writes no files",
             )
         };
+        if let Some(private) = &self.private {
+            crate::paths::ensure_private(private, crate::proc::uid())?;
+        }
         std::fs::create_dir_all(dir).map_err(|e| fail("creating the directory", e))?;
         let stamp = crate::util::now_ms();
         for serial in 0..u32::MAX {
@@ -375,7 +380,7 @@ mod tests {
         serde_json::from_slice(&out.captured).unwrap()
     }
     fn inline() -> Media {
-        Media { dir: None, stem: "t".into() }
+        Media { dir: None, private: None, stem: "t".into() }
     }
 
     #[test]
@@ -417,7 +422,7 @@ mod tests {
     #[test]
     fn media_goes_to_files_or_stays() {
         let dir = std::env::temp_dir().join(format!("mcpx-media-{}", std::process::id()));
-        let files = Media { dir: Some(dir.clone()), stem: "t".into() };
+        let files = Media { dir: Some(dir.join("in")), private: Some(dir.clone()), stem: "t".into() };
         let r = json!({"content":[
             {"type":"image","data":"Zm9v","mimeType":"image/png"},
             {"type":"resource","resource":{"uri":"x:/1","blob":"YmFy","mimeType":"text/csv"}},
@@ -435,7 +440,7 @@ mod tests {
         assert_eq!(d["content"][0]["type"], "image");
         assert!(d["content"][0].get("data").is_none());
         assert_eq!(d["result"][0], d["content"][0]);
-        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 4);
+        assert_eq!(std::fs::read_dir(dir.join("in")).unwrap().count(), 4);
         std::fs::remove_dir_all(&dir).unwrap();
         assert!(printed(r, &inline()).starts_with("data:image/png;base64,Zm9v\n"));
         let bad = json!({"content":[{"type":"image","data":"*","mimeType":"image/png"}]});

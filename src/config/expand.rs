@@ -5,7 +5,8 @@ use crate::util::Env;
 
 /// Expands a text. The message of a fault names the variable, not the field.
 pub(super) fn expand(text: &str, env: &Env) -> Result<String, String> {
-    if !text.contains("${") {
+    // Looking for one character is much faster than for two, and hardly any text has it.
+    if !text.contains('$') {
         return Ok(text.to_owned());
     }
     let mut out = String::with_capacity(text.len());

@@ -1,38 +1,38 @@
 //! Reads JSON with comments, trailing commas and a byte-order mark, and keeps
 //! the line of every value. Knows nothing of what the document means.
 
+use super::node::{Document, Item, Node, Tree};
 use crate::error::{Error, Kind, Result};
-use crate::settings::Lines;
-use serde_json::{Map, Number, Value};
+use serde_json::Number;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// How deep a document may be nested: deeper than any real one, and shallow
 /// enough for the smallest thread's stack.
-const MAX_DEPTH: usize = 128;
+const MAX_DEPTH: usize = 64;
 
-/// A document, the lines of its values, and what is odd about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Document {
-    /// The value.
-    pub value: Value,
-    /// The line of each value, in a tree of the same shape.
-    pub lines: Lines,
-    /// Keys that an object has twice (the last one counts): the key, and its second line.
-    pub duplicates: Vec<(String, u32)>,
-}
+/// From how many members on an object's keys are looked up in a hash table:
+/// below that a look at each is faster.
+const HASHED: usize = 16;
 
 /// Parses a document.
 ///
 /// # Errors
 /// `Config`: `path:line:column: what is wrong`, then the line and a caret under the place.
 pub fn parse(text: &str, path: &Path) -> Result<Document> {
+    let Tree { root, duplicates } = tree(text, path)?;
+    Ok(Document { value: root.to_value(), lines: root.lines(), duplicates })
+}
+
+/// As [`parse`], without a copy of every text.
+pub(super) fn tree<'a>(text: &'a str, path: &Path) -> Result<Tree<'a>> {
     let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, line: 1, duplicates: Vec::new() };
     if text.starts_with('\u{feff}') {
         parser.at = 3;
     }
-    let outcome = parser.document();
-    match outcome {
-        Ok((value, lines)) => Ok(Document { value, lines, duplicates: parser.duplicates }),
+    match parser.document() {
+        Ok(root) => Ok(Tree { root, duplicates: parser.duplicates }),
         Err(fault) => Err(show(text, path, &fault)),
     }
 }
@@ -84,7 +84,7 @@ struct Parser<'a> {
 
 type Parsed<T> = std::result::Result<T, Fault>;
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     fn fail<T>(&self, what: impl Into<String>) -> Parsed<T> {
         Err(Fault { at: self.at, what: what.into() })
     }
@@ -93,7 +93,7 @@ impl Parser<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    fn document(&mut self) -> Parsed<(Value, Lines)> {
+    fn document(&mut self) -> Parsed<Node<'a>> {
         self.blank()?;
         if self.peek().is_none() {
             return self.fail("the file is empty; the least is {}");
@@ -132,52 +132,53 @@ impl Parser<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Parsed<(Value, Lines)> {
+    fn value(&mut self, depth: usize) -> Parsed<Node<'a>> {
         let line = self.line;
-        let leaf = |value| (value, Lines { line, children: Vec::new() });
-        match self.peek() {
+        let item = match self.peek() {
             Some(b'{' | b'[') if depth >= MAX_DEPTH => {
-                self.fail(format!("nested deeper than {MAX_DEPTH} levels"))
+                return self.fail(format!("nested deeper than {MAX_DEPTH} levels"));
             }
-            Some(b'{') => self.object(depth),
-            Some(b'[') => self.array(depth),
-            Some(b'"') => Ok(leaf(Value::String(self.string()?))),
-            Some(b'-' | b'0'..=b'9') => Ok(leaf(Value::Number(self.number()?))),
-            Some(b'\'') => self.fail("texts are written in double quotes"),
+            Some(b'{') => self.object(depth)?,
+            Some(b'[') => self.list(depth)?,
+            Some(b'"') => Item::Text(self.string()?),
+            Some(b'-' | b'0'..=b'9') => Item::Number(self.number()?),
+            Some(b'\'') => return self.fail("texts are written in double quotes"),
             Some(c) if c.is_ascii_alphabetic() => {
                 let rest = &self.bytes[self.at..];
                 let length = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
-                let value = match &rest[..length] {
-                    b"true" => Value::Bool(true),
-                    b"false" => Value::Bool(false),
-                    b"null" => Value::Null,
+                let item = match &rest[..length] {
+                    b"true" => Item::Bool(true),
+                    b"false" => Item::Bool(false),
+                    b"null" => Item::Null,
                     _ => return self.fail("expected a value; texts are written in double quotes"),
                 };
                 self.at += length;
-                Ok(leaf(value))
+                item
             }
-            Some(_) => self.fail("expected a value"),
-            None => self.fail("the file ends where a value is expected"),
-        }
+            Some(_) => return self.fail("expected a value"),
+            None => return self.fail("the file ends where a value is expected"),
+        };
+        Ok(Node { item, line })
     }
 
-    fn object(&mut self, depth: usize) -> Parsed<(Value, Lines)> {
-        let (opened, line) = (self.at, self.line);
-        let (mut map, mut children) = (Map::new(), Vec::new());
+    fn object(&mut self, depth: usize) -> Parsed<Item<'a>> {
+        let opened = self.at;
+        let mut members: Vec<(Cow<'a, str>, Node<'a>)> = Vec::new();
+        let mut index: HashMap<Cow<'a, str>, usize> = HashMap::new();
         self.at += 1;
         loop {
             self.blank()?;
             match self.peek() {
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok((Value::Object(map), Lines { line, children }));
+                    return Ok(Item::Object(members));
                 }
                 Some(b'"') => {}
                 None => return self.unclosed(opened, "{"),
                 Some(b',') => return self.fail("expected a key before the comma"),
                 Some(_) => return self.fail("expected a key in double quotes, or }"),
             }
-            let key_line = self.line;
+            let line = self.line;
             let key = self.string()?;
             self.blank()?;
             if self.peek() != Some(b':') {
@@ -185,43 +186,46 @@ impl Parser<'_> {
             }
             self.at += 1;
             self.blank()?;
-            let (value, mut lines) = self.value(depth + 1)?;
-            lines.line = key_line;
-            match map.entry(key) {
-                serde_json::map::Entry::Vacant(entry) => {
-                    entry.insert(value);
-                    children.push(lines);
+            let node = Node { line, ..self.value(depth + 1)? };
+            if members.len() == HASHED {
+                index = members.iter().enumerate().map(|(i, (key, _))| (key.clone(), i)).collect();
+            }
+            let same = if members.len() < HASHED {
+                members.iter().position(|(other, _)| *other == key)
+            } else {
+                index.get(&key).copied()
+            };
+            match same {
+                Some(i) => {
+                    self.duplicates.push((key.into_owned(), line));
+                    members[i].1 = node;
                 }
-                serde_json::map::Entry::Occupied(mut entry) => {
-                    let key = entry.key().clone();
-                    entry.insert(value);
-                    if let Some(i) = map.keys().position(|k| *k == key) {
-                        children[i] = lines;
+                None => {
+                    if members.len() >= HASHED {
+                        index.insert(key.clone(), members.len());
                     }
-                    self.duplicates.push((key, key_line));
+                    members.push((key, node));
                 }
             }
             self.separator(opened, b'}', "{")?;
         }
     }
 
-    fn array(&mut self, depth: usize) -> Parsed<(Value, Lines)> {
-        let (opened, line) = (self.at, self.line);
-        let (mut list, mut children) = (Vec::new(), Vec::new());
+    fn list(&mut self, depth: usize) -> Parsed<Item<'a>> {
+        let opened = self.at;
+        let mut list = Vec::new();
         self.at += 1;
         loop {
             self.blank()?;
             match self.peek() {
                 Some(b']') => {
                     self.at += 1;
-                    return Ok((Value::Array(list), Lines { line, children }));
+                    return Ok(Item::List(list));
                 }
                 None => return self.unclosed(opened, "["),
                 Some(_) => {}
             }
-            let (value, lines) = self.value(depth + 1)?;
-            list.push(value);
-            children.push(lines);
+            list.push(self.value(depth + 1)?);
             self.separator(opened, b']', "[")?;
         }
     }
@@ -261,7 +265,7 @@ impl Parser<'_> {
         }
     }
 
-    fn string(&mut self) -> Parsed<String> {
+    fn string(&mut self) -> Parsed<Cow<'a, str>> {
         let opened = self.at;
         self.at += 1;
         let mut out = String::new();
@@ -270,14 +274,21 @@ impl Parser<'_> {
             let Some(plain) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) else {
                 return Err(Fault { at: opened, what: "this text is never closed".into() });
             };
-            out.push_str(&self.text[self.at..self.at + plain]);
+            let piece = &self.text[self.at..self.at + plain];
             self.at += plain;
             match rest[plain] {
                 b'"' => {
                     self.at += 1;
-                    return Ok(out);
+                    if out.is_empty() {
+                        return Ok(Cow::Borrowed(piece));
+                    }
+                    out.push_str(piece);
+                    return Ok(Cow::Owned(out));
                 }
-                b'\\' => self.escape(&mut out)?,
+                b'\\' => {
+                    out.push_str(piece);
+                    self.escape(&mut out)?;
+                }
                 b'\n' | b'\r' => {
                     return Err(Fault { at: opened, what: "this text is not closed on its line".into() });
                 }
@@ -348,11 +359,11 @@ mod tests {
         let doc = ok(
             "\u{feff}// a\n{ /* b\n */ \"x\": [1, 2.5e3, -0, ], // c\n \"y\": {\"z\": null,},\n}\n/* end */",
         );
-        assert_eq!(doc.value["x"][1], json!(2500.0));
-        assert_eq!(doc.value["y"], json!({"z": null}));
-        assert_eq!(doc.lines.line, 2);
-        assert_eq!(doc.lines.children[0].line, 3);
-        assert_eq!(doc.lines.children[1].children[0].line, 4);
+        let (value, lines) = (doc.value, doc.lines);
+        assert_eq!(value["x"], json!([1, 2500.0, -0.0]));
+        assert_eq!(value["y"], json!({"z": null}));
+        assert_eq!((lines.line, lines.children[0].line), (2, 3));
+        assert_eq!(lines.children[1].children[0].line, 4);
     }
 
     #[test]
@@ -369,8 +380,15 @@ mod tests {
         let doc = ok("{\"a\": 1,\n\"b\": 2,\n\"a\": {\"c\":\n 3}}");
         assert_eq!(doc.value, json!({"a": {"c": 3}, "b": 2}));
         assert_eq!(doc.duplicates, [("a".to_owned(), 3)]);
-        assert_eq!(doc.lines.children[0].line, 3);
-        assert_eq!(doc.lines.children[1].line, 2);
+        let lines = doc.lines;
+        assert_eq!((lines.children[0].line, lines.children[1].line), (3, 2));
+        // Many keys are found by another way than few.
+        let many: String = (0..40).map(|i| format!("\"k{}\": {i},\n", i % 30)).collect();
+        let doc = parse(&format!("{{{many}}}"), Path::new("f")).map(|d| (d.value, d.duplicates));
+        let (value, duplicates) = doc.unwrap();
+        assert_eq!(value.as_object().unwrap().len(), 30);
+        assert_eq!((&value["k9"], &value["k10"]), (&json!(39), &json!(10)));
+        assert_eq!((duplicates.len(), duplicates[0].clone()), (10, ("k0".to_owned(), 31)));
     }
 
     #[test]
@@ -427,7 +445,20 @@ mod tests {
             let message = fault(text);
             assert!(message.contains(part), "{text}: {message}");
         }
-        assert!(fault(&"[".repeat(100_000)).contains("nested deeper than 128"));
-        assert!(parse(&format!("{}{}", "[".repeat(128), "]".repeat(128)), Path::new("f")).is_ok());
+        assert!(fault(&"[".repeat(100_000)).contains("nested deeper than 64"));
+        assert!(
+            parse(&format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH)), Path::new("f")).is_ok()
+        );
+    }
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the stack is what is tested")]
+    fn the_deepest_document_fits_the_stack_of_a_small_thread() {
+        let text = format!("{}1{}", "{\"a\": ".repeat(MAX_DEPTH), "}".repeat(MAX_DEPTH));
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        let parsed = small.spawn(move || {
+            let document = parse(&text, Path::new("f")).unwrap();
+            (document.value, document.lines)
+        });
+        assert!(parsed.unwrap().join().unwrap().0["a"]["a"]["a"].is_object());
     }
 }

@@ -2,13 +2,15 @@
 //! wins a server by name. Each file is read and parsed once.
 
 use super::jsonc;
+use super::node::{Item, Node};
 use super::search::search_path;
 use super::server::{self, Block, Place, ServerDef};
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
-use crate::settings::{self, FileLayer, Layers, shape};
+use crate::settings::{self, FileLayer, Layers};
 use crate::util::{self, Env};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 /// The largest file that is read: far beyond any real configuration, and
 /// small enough that a mistaken path cannot exhaust the memory.
-const MAX_FILE: u64 = 16 << 20;
+pub(super) const MAX_FILE: u64 = 16 << 20;
 
 /// What to load.
 pub struct LoadOptions<'a> {
@@ -81,7 +83,8 @@ impl Config {
 /// `Config` when a file cannot be read or parsed, or the named one is missing;
 /// `Refused` when a file is not the user's own. A bad server is no error here: see `ServerDef::problem`.
 pub fn load(options: &LoadOptions) -> Result<Config> {
-    let named = options.explicit.clone().or_else(|| options.env.text("MCPX_CONFIG").map(PathBuf::from));
+    let variable = options.env.get("MCPX_CONFIG").filter(|v| !v.is_empty());
+    let named = options.explicit.clone().or_else(|| variable.map(PathBuf::from));
     let mut loading = Loading::default();
     match named {
         Some(path) => {
@@ -105,6 +108,25 @@ pub fn load(options: &LoadOptions) -> Result<Config> {
     Ok(loading.finish(options.dirs))
 }
 
+/// Reads exactly these files again, whatever else may have appeared along the
+/// search path since: what a daemon does, which serves a set of files.
+///
+/// # Errors
+/// As [`load`]; `Config` also when one of them is gone.
+pub fn reload(sources: &[SourceFile], options: &LoadOptions) -> Result<Config> {
+    let mut loading = Loading::default();
+    for source in sources {
+        if !loading.file(&source.path, options)? {
+            let message = format!("the configuration file {} is gone", source.path.display());
+            return Err(Error::new(Kind::Config, message));
+        }
+    }
+    Ok(loading.finish(options.dirs))
+}
+
+/// An object's members.
+type Members<'a> = Vec<(Cow<'a, str>, Node<'a>)>;
+
 #[derive(Default)]
 struct Loading {
     sources: Vec<SourceFile>,
@@ -118,7 +140,8 @@ struct Loading {
 
 enum Named {
     Defined,
-    Switched(bool),
+    /// Switched on or off by a nearer file, in this line.
+    Switched(bool, Arc<PathBuf>, u32),
 }
 
 impl Loading {
@@ -134,11 +157,12 @@ impl Loading {
             let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
             Error::new(Kind::Config, format!("{}:{line}: the file is not valid UTF-8", real.display()))
         })?;
-        let document = jsonc::parse(text, &real)?;
+        let document = jsonc::tree(text, &real)?;
         self.sources
             .push(SourceFile { path: real.as_ref().clone(), digest: util::digest([bytes.as_slice()], 64) });
-        let Value::Object(values) = document.value else {
-            let what = shape(&document.value);
+        let line = document.root.line;
+        let Item::Object(mut members) = document.root.item else {
+            let what = document.root.shape();
             let message = format!("{}: a configuration must be an object, not {what}", real.display());
             return Err(Error::new(Kind::Config, message));
         };
@@ -146,56 +170,58 @@ impl Loading {
             let place = real.display();
             self.warnings.push(format!("{place}:{line}: \"{key}\" is given twice; the last one counts"));
         }
+        let servers = self.take_servers(&mut members, &real)?;
+        let rest = Node { item: Item::Object(members), line };
         let foreign = path.file_name().is_some_and(|n| n == ".mcp.json");
-        let mut layer = FileLayer { path: real, values, lines: document.lines, foreign };
-        self.servers(&mut layer, options.env)?;
+        let Value::Object(values) = rest.to_value() else { return Ok(true) };
+        let layer = FileLayer { path: real, values, lines: rest.lines(), foreign };
+        self.servers(servers, &layer, options.env);
         self.warnings.extend(settings::unknown_keys(&layer));
         self.layers.push(layer);
         Ok(true)
     }
 
     /// Moves the servers out of a file's object.
-    fn servers(&mut self, layer: &mut FileLayer, env: &Env) -> Result<()> {
-        let place = layer.path.display();
+    fn take_servers<'a>(&mut self, members: &mut Members<'a>, path: &Path) -> Result<Members<'a>> {
+        let place = path.display();
+        let position = |members: &Members, wanted: &str| members.iter().position(|(key, _)| key == wanted);
         // `servers` is another host's name for the same object.
-        let key = match (layer.values.contains_key("mcpServers"), layer.values.contains_key("servers")) {
-            (true, both) => {
-                if both {
-                    let line = layer.line(&["servers"]);
-                    self.warnings
-                        .push(format!("{place}:{line}: \"servers\" is ignored beside \"mcpServers\""));
-                }
-                "mcpServers"
+        let (ours, theirs) = (position(members, "mcpServers"), position(members, "servers"));
+        if let (Some(_), Some(theirs)) = (ours, theirs) {
+            let line = members[theirs].1.line;
+            self.warnings.push(format!("{place}:{line}: \"servers\" is ignored beside \"mcpServers\""));
+        }
+        let Some(index) = ours.or(theirs) else { return Ok(Members::new()) };
+        let (key, node) = members.remove(index);
+        let (line, what) = (node.line, node.shape());
+        match node.item {
+            Item::Object(servers) => Ok(servers),
+            _ => {
+                let message = format!("{place}:{line}: \"{key}\" must be an object, not {what}");
+                Err(Error::new(Kind::Config, message))
             }
-            (false, true) => "servers",
-            (false, false) => return Ok(()),
-        };
-        let Some(index) = layer.values.keys().position(|k| k == key) else { return Ok(()) };
-        let lines = layer.lines.children.remove(index);
-        let servers = match layer.values.shift_remove(key) {
-            Some(Value::Object(servers)) => servers,
-            other => {
-                let what = shape(&other.unwrap_or_default());
-                let message = format!("{place}:{}: \"{key}\" must be an object, not {what}", lines.line);
-                return Err(Error::new(Kind::Config, message));
-            }
-        };
-        let base = layer.base().to_owned();
-        let place = Place { path: &layer.path, base: &base, env };
-        for ((name, block), lines) in servers.into_iter().zip(&lines.children) {
-            let nearer = self.names.get(&name);
+        }
+    }
+
+    /// Takes in the servers of a file, as far as no nearer one has them.
+    fn servers(&mut self, servers: Members, layer: &FileLayer, env: &Env) {
+        let place = Place { path: &layer.path, base: layer.base(), env };
+        self.servers.reserve(servers.len());
+        for (name, block) in servers {
+            let nearer = self.names.get(name.as_ref());
             if matches!(nearer, Some(Named::Defined)) {
                 continue;
             }
-            match server::read(name.clone(), block, lines, &place) {
+            let name = name.into_owned();
+            match server::read(&name, &block, &place) {
                 Block::Switch(on) => {
                     // The nearest switch counts.
                     if nearer.is_none() {
-                        self.names.insert(name, Named::Switched(on));
+                        self.names.insert(name, Named::Switched(on, layer.path.clone(), block.line));
                     }
                 }
                 Block::Server(mut def) => {
-                    if let Some(Named::Switched(on)) = nearer {
+                    if let Some(Named::Switched(on, ..)) = nearer {
                         def.enabled = *on;
                     }
                     self.servers.push(*def);
@@ -203,10 +229,22 @@ impl Loading {
                 }
             }
         }
-        Ok(())
+    }
+
+    /// A server that is switched on but defined nowhere is shown with its problem.
+    fn undefined(&mut self) {
+        let mut missing: Vec<ServerDef> = Vec::new();
+        for (name, named) in self.names.drain() {
+            if let Named::Switched(true, path, line) = named {
+                missing.push(server::undefined(name, path, line));
+            }
+        }
+        missing.sort_by(|a, b| a.name.cmp(&b.name));
+        self.servers.extend(missing);
     }
 
     fn finish(mut self, dirs: &Dirs) -> Config {
+        self.undefined();
         let key = if self.sources.is_empty() {
             // Nothing contributed: the place where the user's file would be tells users apart.
             let place = dirs.config.as_deref().unwrap_or(Path::new(""));
@@ -248,9 +286,9 @@ fn read(path: &Path, uid: u32) -> Result<Option<Vec<u8>>> {
         Err(e) if e.kind() == ErrorKind::PermissionDenied && fs::symlink_metadata(path).is_err() => {
             return Ok(None);
         }
-        Err(e) => return Err(fail(Kind::Config, util_io(&e))),
+        Err(e) => return Err(fail(Kind::Config, plain_io(&e))),
     };
-    let meta = file.metadata().map_err(|e| fail(Kind::Config, util_io(&e)))?;
+    let meta = file.metadata().map_err(|e| fail(Kind::Config, plain_io(&e)))?;
     if meta.is_dir() {
         return Err(fail(Kind::Config, "it is a directory".into()));
     }
@@ -262,12 +300,12 @@ fn read(path: &Path, uid: u32) -> Result<Option<Vec<u8>>> {
         return Err(fail(Kind::Config, format!("it is larger than {}", settings::bytes_text(MAX_FILE))));
     }
     let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(Kind::Config, util_io(&e)))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(Kind::Config, plain_io(&e)))?;
     Ok(Some(bytes))
 }
 
 /// An operating system's error in its own words, without the code.
-fn util_io(e: &std::io::Error) -> String {
+pub(super) fn plain_io(e: &std::io::Error) -> String {
     let text = e.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
@@ -291,4 +329,35 @@ fn check_owner(path: &Path, uid: u32, owner: u32, group: u32, mode: u32) -> Resu
         return refuse(format!("group {group} may write to it"), format!("close it: chmod g-w {shown}"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_must_be_ours_or_roots_and_closed_to_others() {
+        let path = Path::new("/f");
+        for (uid, owner, group, mode, part) in [
+            (1000, 1000, 1000, 0o644, None),
+            (1000, 0, 0, 0o644, None),
+            (1000, 1000, 1000, 0o664, None),
+            (1000, 0, 0, 0o664, None),
+            (1000, 1001, 1001, 0o600, Some("belongs to user 1001, not to you (user 1000)")),
+            (0, 1000, 1000, 0o644, Some("belongs to user 1000, not to you (user 0)")),
+            (1000, 1000, 50, 0o664, Some("group 50 may write")),
+            (1000, 0, 1000, 0o664, Some("group 1000 may write")),
+            (1000, 1000, 1000, 0o646, Some("everybody may write")),
+        ] {
+            let outcome = check_owner(path, uid, owner, group, mode);
+            match part {
+                None => assert!(outcome.is_ok(), "{owner} {mode:o}"),
+                Some(part) => {
+                    let e = outcome.unwrap_err();
+                    assert_eq!(e.kind(), Kind::Refused);
+                    assert!(e.message().contains(part) && e.hint_text().is_some(), "{e}");
+                }
+            }
+        }
+    }
 }

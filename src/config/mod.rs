@@ -1,14 +1,24 @@
 //! The configuration: where its files are, reading them (JSON with comments),
-//! and the servers that they define. Knows nothing of daemons or of how a
+//! changing them, and the servers that they define. Knows nothing of daemons or of how a
 //! server is started.
 
+mod docs;
+pub mod edit;
 mod expand;
+mod fields;
 mod jsonc;
 mod load;
+mod node;
+mod render;
 mod search;
 mod server;
+mod splice;
+#[cfg(test)]
+mod tests;
 
-pub use jsonc::{Document, parse};
-pub use load::{Config, LoadOptions, SourceFile, load};
+pub use docs::{configuration_md, starter};
+pub use jsonc::parse;
+pub use load::{Config, LoadOptions, SourceFile, load, reload};
+pub use node::Document;
 pub use search::search_path;
 pub use server::{ServerDef, ServerOptions, Transport};

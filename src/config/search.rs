@@ -4,10 +4,10 @@ use crate::paths::Dirs;
 use std::path::{Path, PathBuf};
 
 /// The names that are looked for in the working directory and each directory above it.
-const NEAR: &[&str] = &[".mcpx.json", ".mcpx/config.json", ".mcp.json"];
+pub(super) const NEAR: &[&str] = &[".mcpx.json", ".mcpx/config.json", ".mcp.json"];
 
 /// The system's own file, the farthest of all.
-const SYSTEM: &str = "/etc/mcpx/config.json";
+pub(super) const SYSTEM: &str = "/etc/mcpx/config.json";
 
 /// Every path where a configuration file is looked for, the nearest first:
 /// upward from `dir` (its links resolved), then the user's, then the system's.
@@ -24,4 +24,44 @@ pub fn search_path(dir: &Path, dirs: &Dirs) -> Vec<PathBuf> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::Scratch;
+    use crate::util::Env;
+
+    #[test]
+    fn the_search_goes_upward_then_to_the_user_then_to_the_system() {
+        let scratch = Scratch::new();
+        let home = scratch.dir("home");
+        let project = scratch.dir("home/a/b");
+        std::os::unix::fs::symlink(&project, scratch.path("link")).unwrap();
+        let env = Env::from_pairs([("HOME", &home)]);
+        let dirs = Dirs::from_env(&env, 0).unwrap();
+        let found = search_path(&scratch.path("link"), &dirs);
+        let near: Vec<_> =
+            found[..9].iter().map(|p| p.strip_prefix(&home).unwrap().to_str().unwrap()).collect();
+        assert_eq!(
+            near,
+            [
+                "a/b/.mcpx.json",
+                "a/b/.mcpx/config.json",
+                "a/b/.mcp.json",
+                "a/.mcpx.json",
+                "a/.mcpx/config.json",
+                "a/.mcp.json",
+                ".mcpx.json",
+                ".mcpx/config.json",
+                ".mcp.json",
+            ]
+        );
+        let far: Vec<_> = found[found.len() - 2..].to_vec();
+        // The home directory is on the walk: its file is not looked for again.
+        assert_eq!(far, [home.join(".config/mcpx/config.json"), PathBuf::from(SYSTEM)]);
+        let other = search_path(Path::new("/"), &dirs);
+        assert_eq!(other.len(), 6);
+        assert_eq!(other[4], home.join(".mcpx.json"));
+    }
 }

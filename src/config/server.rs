@@ -3,10 +3,11 @@
 //! problem: it never keeps the file's other servers from working.
 
 use super::expand::expand;
+use super::fields::OPTIONS;
+use super::node::{Item, Node};
 use crate::error::{Error, Kind};
-use crate::settings::{self, FromVal, Lines};
+use crate::settings::{self, FromVal};
 use crate::util::{self, Env};
-use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -116,8 +117,8 @@ pub(super) struct Place<'a> {
 }
 
 /// A text, and the line that it is on.
-struct Said {
-    text: String,
+struct Said<'a> {
+    text: &'a str,
     line: u32,
 }
 
@@ -126,13 +127,13 @@ type Fault = (u32, String);
 
 /// A block's fields, as they are written.
 #[derive(Default)]
-struct Fields {
-    command: Option<Said>,
-    args: Vec<Said>,
-    env: Vec<(String, Said)>,
-    cwd: Option<Said>,
-    url: Option<Said>,
-    headers: Vec<(String, Said)>,
+struct Fields<'a> {
+    command: Option<Said<'a>>,
+    args: Vec<Said<'a>>,
+    env: Vec<(&'a str, Said<'a>)>,
+    cwd: Option<Said<'a>>,
+    url: Option<Said<'a>>,
+    headers: Vec<(&'a str, Said<'a>)>,
     enabled: Option<bool>,
     description: Option<String>,
     options: ServerOptions,
@@ -147,23 +148,23 @@ struct Own {
 }
 
 /// Reads a server's block. Never fails: what is wrong becomes the server's problem.
-pub(super) fn read(name: String, block: Value, lines: &Lines, place: &Place) -> Block {
+pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
     let mut fields = Fields::default();
     let mut fault: Option<Fault> = None;
     if name.trim().is_empty() {
-        fault = Some((lines.line, "its name is empty".into()));
+        fault = Some((block.line, "its name is empty".into()));
     }
-    match block {
-        Value::Object(map) => {
-            for ((key, value), lines) in map.into_iter().zip(&lines.children) {
-                if let Err(found) = fields.take(&key, value, lines) {
+    match &block.item {
+        Item::Object(members) => {
+            for (key, node) in members {
+                if let Err(found) = fields.take(key, node) {
                     fault.get_or_insert(found);
                 }
             }
         }
-        other => {
-            let what = format!("its definition must be an object, not {}", settings::shape(&other));
-            fault.get_or_insert((lines.line, what));
+        _ => {
+            let what = format!("its definition must be an object, not {}", block.shape());
+            fault.get_or_insert((block.line, what));
         }
     }
     let switch = fields.own.enabled.or(fields.enabled);
@@ -176,18 +177,18 @@ pub(super) fn read(name: String, block: Value, lines: &Lines, place: &Place) -> 
             (Some(_), Some(_)) => Some("has both \"command\" and \"url\"; keep one"),
             _ => None,
         };
-        fault = what.map(|what| (lines.line, what.into()));
+        fault = what.map(|what| (block.line, what.into()));
     }
     let mut digest = fields.digest_parts();
     let description = fields.own.description.take().or(fields.description.take());
     let options = std::mem::take(&mut fields.options);
     let transport = fields.transport(place, &mut digest).unwrap_or_else(|found| {
         fault.get_or_insert(found);
-        Transport::Stdio { command: String::new(), args: Vec::new(), env: Vec::new(), cwd: None }
+        nothing()
     });
     let problem = fault.map(|(line, what)| {
         let message = format!("{}:{line}: server \"{name}\": {what}", place.path.display());
-        Error::new(Kind::Config, message).server(&name)
+        Error::new(Kind::Config, message).server(name)
     });
     Block::Server(Box::new(ServerDef {
         transport,
@@ -195,58 +196,79 @@ pub(super) fn read(name: String, block: Value, lines: &Lines, place: &Place) -> 
         description,
         options,
         source: place.path.clone(),
-        line: lines.line,
-        digest: util::digest(digest.iter().map(Vec::as_slice), 16),
+        line: block.line,
+        digest: util::digest(digest, 16),
         problem,
-        name,
+        name: name.to_owned(),
     }))
 }
 
-impl Fields {
+/// A server that is switched on, but that no file defines.
+pub(super) fn undefined(name: String, source: Arc<PathBuf>, line: u32) -> ServerDef {
+    let what = "has neither \"command\" nor \"url\", and no file further away defines it";
+    let message = format!("{}:{line}: server \"{name}\": {what}", source.display());
+    ServerDef {
+        problem: Some(Error::new(Kind::Config, message).server(&name)),
+        transport: nothing(),
+        enabled: true,
+        description: None,
+        options: ServerOptions::default(),
+        digest: util::digest([], 16),
+        source,
+        line,
+        name,
+    }
+}
+
+/// Stands for the transport of a definition that cannot be used.
+fn nothing() -> Transport {
+    Transport::Stdio { command: String::new(), args: Vec::new(), env: Vec::new(), cwd: None }
+}
+
+impl<'a> Fields<'a> {
     /// Takes one member of the block. Members that only other hosts know are passed over.
-    fn take(&mut self, key: &str, value: Value, lines: &Lines) -> Result<(), Fault> {
-        let line = lines.line;
+    fn take(&mut self, key: &str, node: &'a Node) -> Result<(), Fault> {
         match key {
-            "command" => self.command = Some(said(key, value, line)?),
-            "args" => self.args = texts(key, value, lines)?,
-            "env" => self.env = pairs(key, value, lines)?,
-            "cwd" => self.cwd = Some(said(key, value, line)?),
+            "command" => self.command = Some(said(key, node)?),
+            "args" => self.args = texts(key, node)?,
+            "env" => self.env = pairs(key, node)?,
+            "cwd" => self.cwd = Some(said(key, node)?),
             "url" | "serverUrl" | "httpUrl" => {
-                let url = said(key, value, line)?;
+                let url = said(key, node)?;
                 if self.url.as_ref().is_some_and(|first| first.text != url.text) {
-                    return Err((line, format!("{key}: another field already gives another address")));
+                    return Err((url.line, format!("{key}: another field already gives another address")));
                 }
                 self.url = Some(url);
             }
-            "headers" => self.headers = pairs(key, value, lines)?,
-            "description" => self.description = Some(text(key, value, line)?),
+            "headers" => self.headers = pairs(key, node)?,
+            "description" => self.description = Some(said(key, node)?.text.to_owned()),
             "enabled" | "disabled" => {
-                let on = flag(key, value, line)? == (key == "enabled");
+                let on = flag(key, node)? == (key == "enabled");
                 if self.enabled.is_some_and(|first| first != on) {
-                    return Err((line, "\"enabled\" and \"disabled\" contradict each other".into()));
+                    return Err((node.line, "\"enabled\" and \"disabled\" contradict each other".into()));
                 }
                 self.enabled = Some(on);
             }
-            "mcpx" => self.own(value, lines)?,
+            "mcpx" => self.own(node)?,
             _ => {}
         }
         Ok(())
     }
 
     /// Reads the `"mcpx"` block, in which an unknown key is an error.
-    fn own(&mut self, value: Value, lines: &Lines) -> Result<(), Fault> {
-        let Value::Object(map) = value else {
-            return Err((lines.line, format!("mcpx: expected an object, got {}", settings::shape(&value))));
+    fn own(&mut self, block: &Node) -> Result<(), Fault> {
+        let Item::Object(members) = &block.item else {
+            return Err((block.line, format!("mcpx: expected an object, got {}", block.shape())));
         };
-        for ((key, value), lines) in map.into_iter().zip(&lines.children) {
-            let line = lines.line;
-            let field = format!("mcpx.{key}");
+        for (key, node) in members {
+            let field = || format!("mcpx.{key}");
             // The values are of the kind of the setting that they stand in for.
             let parse = |setting: &dyn settings::Declared| {
-                setting.kind().parse_json(&value).map_err(|what| (line, format!("{field}: {what}")))
+                let value = setting.kind().parse_json(&node.to_value());
+                value.map_err(|what| (node.line, format!("{}: {what}", field())))
             };
             let own = &mut self.options;
-            match key.as_str() {
+            match key.as_ref() {
                 "scope" => own.scope = String::from_val(&parse(&settings::POOL_SCOPE)?),
                 "sharing" => own.sharing = String::from_val(&parse(&settings::POOL_SHARING)?),
                 "startTimeout" => {
@@ -262,65 +284,56 @@ impl Fields {
                     let max = i64::from_val(&parse(&settings::POOL_MAX)?);
                     own.max = max.and_then(|m| usize::try_from(m).ok());
                 }
-                "description" => self.own.description = Some(text(&field, value, line)?),
-                "enabled" => self.own.enabled = Some(flag(&field, value, line)?),
+                "description" => self.own.description = Some(said(&field(), node)?.text.to_owned()),
+                "enabled" => self.own.enabled = Some(flag(&field(), node)?),
                 _ => {
-                    let near = util::did_you_mean(&key, OPTIONS.iter().copied());
+                    let near = util::did_you_mean(key, OPTIONS.iter().map(|(key, _)| *key));
                     let near = near.map(|n| format!("; {n}")).unwrap_or_default();
-                    return Err((line, format!("mcpx: unknown key \"{key}\"{near}")));
+                    return Err((node.line, format!("mcpx: unknown key \"{key}\"{near}")));
                 }
             }
         }
         Ok(())
     }
 
-    /// What the digest is over: how the server is reached, as written.
-    fn digest_parts(&self) -> Vec<Vec<u8>> {
-        let mut parts: Vec<Vec<u8>> = Vec::new();
-        let mut one = |tag: &str, said: &Option<Said>| {
+    /// What the digest is over: how the server is reached, as written. Each
+    /// part follows a tag that says how many parts belong together, so that no
+    /// two definitions give the same parts.
+    fn digest_parts(&self) -> Vec<&'a [u8]> {
+        let mut parts: Vec<&'a [u8]> = Vec::with_capacity(16);
+        for (tag, said) in [("command", &self.command), ("url", &self.url), ("cwd", &self.cwd)] {
             if let Some(said) = said {
-                parts.push(tag.into());
-                parts.push(said.text.clone().into());
+                parts.extend([tag.as_bytes(), said.text.as_bytes()]);
             }
-        };
-        one("command", &self.command);
-        one("url", &self.url);
-        one("cwd", &self.cwd);
-        parts.push("args".into());
-        parts.extend(self.args.iter().map(|a| a.text.clone().into()));
-        for (tag, list) in [("env", &self.env), ("headers", &self.headers)] {
-            parts.push(tag.into());
-            let mut sorted: Vec<(&String, &String)> = list.iter().map(|(k, v)| (k, &v.text)).collect();
-            sorted.sort();
-            for (key, value) in sorted {
-                parts.push(key.clone().into());
-                parts.push(value.clone().into());
-            }
+        }
+        parts.extend(self.args.iter().flat_map(|a| [b"arg".as_slice(), a.text.as_bytes()]));
+        for (tag, list) in [("env", &self.env), ("header", &self.headers)] {
+            let mut sorted: Vec<(&'a str, &'a str)> = list.iter().map(|(k, v)| (*k, v.text)).collect();
+            sorted.sort_unstable();
+            parts.extend(sorted.into_iter().flat_map(|(k, v)| [tag.as_bytes(), k.as_bytes(), v.as_bytes()]));
         }
         parts
     }
 
     /// Expands variables and resolves relative paths. A definition that depends
     /// on its file's directory has the directory in its digest.
-    fn transport(self, place: &Place, digest: &mut Vec<Vec<u8>>) -> Result<Transport, Fault> {
-        let fill = |field: &str, said: Said| {
-            expand(&said.text, place.env).map_err(|what| (said.line, format!("{field}: {what}")))
+    fn transport(self, place: &Place<'a>, digest: &mut Vec<&'a [u8]>) -> Result<Transport, Fault> {
+        let fill = |said: &Said, field: &dyn Fn() -> String| {
+            expand(said.text, place.env).map_err(|what| (said.line, format!("{}: {what}", field())))
         };
-        let fill_pairs = |field: &str, pairs: Vec<(String, Said)>| {
-            let each = pairs.into_iter().map(|(k, v)| {
-                let value = fill(&format!("{field}.{k}"), v)?;
-                Ok((k, value))
+        let fill_pairs = |field: &str, pairs: &[(&str, Said)]| {
+            let each = pairs.iter().map(|(k, v)| {
+                let value = fill(v, &|| format!("{field}.{k}"))?;
+                Ok(((*k).to_owned(), value))
             });
             each.collect::<Result<Vec<_>, Fault>>()
         };
         if let Some(said) = self.url {
-            let line = said.line;
-            let url = fill("url", said)?;
-            check_url(&url).map_err(|what| (line, format!("url: {what}")))?;
-            let lines: Vec<u32> = self.headers.iter().map(|(_, v)| v.line).collect();
-            let headers = fill_pairs("headers", self.headers)?;
-            for ((name, value), line) in headers.iter().zip(lines) {
-                check_header(name, value).map_err(|what| (line, format!("headers.{name}: {what}")))?;
+            let url = fill(&said, &|| "url".into())?;
+            check_url(&url).map_err(|what| (said.line, format!("url: {what}")))?;
+            let headers = fill_pairs("headers", &self.headers)?;
+            for ((name, value), (_, said)) in headers.iter().zip(&self.headers) {
+                check_header(name, value).map_err(|what| (said.line, format!("headers.{name}: {what}")))?;
             }
             return Ok(Transport::Http { url, headers });
         }
@@ -331,85 +344,72 @@ impl Fields {
         };
         let mut command = String::new();
         if let Some(said) = self.command {
-            let line = said.line;
-            command = fill("command", said)?;
+            command = fill(&said, &|| "command".into())?;
             if command.trim().is_empty() {
-                return Err((line, "command: is empty".into()));
+                return Err((said.line, "command: is empty".into()));
             }
             if command.contains('/') {
                 command = anchor(&command).to_string_lossy().into_owned();
             }
         }
         let mut args = Vec::with_capacity(self.args.len());
-        for (i, said) in self.args.into_iter().enumerate() {
-            args.push(fill(&format!("args[{i}]"), said)?);
+        for (i, said) in self.args.iter().enumerate() {
+            args.push(fill(said, &|| format!("args[{i}]"))?);
         }
-        let env = fill_pairs("env", self.env)?;
+        let env = fill_pairs("env", &self.env)?;
         let cwd = match self.cwd {
-            Some(said) => Some(anchor(&fill("cwd", said)?)),
+            Some(said) => Some(anchor(&fill(&said, &|| "cwd".into())?)),
             None => None,
         };
         if relative {
-            digest.push(place.base.as_os_str().as_encoded_bytes().to_vec());
+            digest.extend([b"base".as_slice(), place.base.as_os_str().as_encoded_bytes()]);
         }
         Ok(Transport::Stdio { command, args, env, cwd })
     }
 }
 
-/// The keys of an `"mcpx"` block.
-pub(super) const OPTIONS: &[&str] =
-    &["callTimeout", "description", "enabled", "idleTimeout", "max", "scope", "sharing", "startTimeout"];
-
-fn text(field: &str, value: Value, line: u32) -> Result<String, Fault> {
-    match value {
-        Value::String(text) if text.contains('\0') => {
+fn said<'a>(field: &str, node: &'a Node) -> Result<Said<'a>, Fault> {
+    let line = node.line;
+    match &node.item {
+        Item::Text(text) if text.contains('\0') => {
             Err((line, format!("{field}: must not contain a NUL character")))
         }
-        Value::String(text) => Ok(text),
-        Value::Array(_) if field == "command" => {
+        Item::Text(text) => Ok(Said { text, line }),
+        Item::List(_) if field == "command" => {
             Err((line, "command: expected a text, got a list; put what follows into \"args\"".into()))
         }
-        other => Err((line, format!("{field}: expected a text, got {}", settings::shape(&other)))),
+        _ => Err((line, format!("{field}: expected a text, got {}", node.shape()))),
     }
 }
 
-fn said(field: &str, value: Value, line: u32) -> Result<Said, Fault> {
-    Ok(Said { text: text(field, value, line)?, line })
-}
-
-fn flag(field: &str, value: Value, line: u32) -> Result<bool, Fault> {
-    match value {
-        Value::Bool(on) => Ok(on),
-        other => Err((line, format!("{field}: expected true or false, got {}", settings::shape(&other)))),
+fn flag(field: &str, node: &Node) -> Result<bool, Fault> {
+    match node.item {
+        Item::Bool(on) => Ok(on),
+        _ => Err((node.line, format!("{field}: expected true or false, got {}", node.shape()))),
     }
 }
 
-fn texts(field: &str, value: Value, lines: &Lines) -> Result<Vec<Said>, Fault> {
-    let Value::Array(list) = value else {
-        return Err((lines.line, format!("{field}: expected a list, got {}", settings::shape(&value))));
+fn texts<'a>(field: &str, node: &'a Node) -> Result<Vec<Said<'a>>, Fault> {
+    let Item::List(list) = &node.item else {
+        return Err((node.line, format!("{field}: expected a list, got {}", node.shape())));
     };
-    let each = list.into_iter().zip(&lines.children).enumerate();
-    each.map(|(i, (value, lines))| match value {
-        // A text needs no field name unless it is wrong: this is the common way.
-        Value::String(text) if !text.contains('\0') => Ok(Said { text, line: lines.line }),
-        other => said(&format!("{field}[{i}]"), other, lines.line),
-    })
-    .collect()
+    let each = list.iter().enumerate();
+    // The field is named again only where it is wrong: naming it costs, and few are.
+    each.map(|(i, node)| said("", node).or_else(|_| said(&format!("{field}[{i}]"), node))).collect()
 }
 
-fn pairs(field: &str, value: Value, lines: &Lines) -> Result<Vec<(String, Said)>, Fault> {
-    let Value::Object(map) = value else {
-        return Err((lines.line, format!("{field}: expected an object, got {}", settings::shape(&value))));
+fn pairs<'a>(field: &str, node: &'a Node) -> Result<Vec<(&'a str, Said<'a>)>, Fault> {
+    let Item::Object(members) = &node.item else {
+        return Err((node.line, format!("{field}: expected an object, got {}", node.shape())));
     };
-    let each = map.into_iter().zip(&lines.children);
-    each.map(|((key, value), lines)| {
+    let each = members.iter().map(|(key, node)| {
         if key.is_empty() || key.contains(['=', '\0']) {
-            return Err((lines.line, format!("{field}: \"{}\" cannot be a name", key.escape_debug())));
+            return Err((node.line, format!("{field}: \"{}\" cannot be a name", key.escape_debug())));
         }
-        let said = said(&format!("{field}.{key}"), value, lines.line)?;
-        Ok((key, said))
-    })
-    .collect()
+        let said = said("", node).or_else(|_| said(&format!("{field}.{key}"), node))?;
+        Ok((key.as_ref(), said))
+    });
+    each.collect()
 }
 
 fn check_url(url: &str) -> Result<(), String> {

@@ -1,12 +1,46 @@
 //! The daemon: boot, listeners, router, following the configuration, shutdown.
 //! Never names the command line; prints nothing.
 
-use crate::error::{Error, Kind, Result};
-use crate::paths::Dirs;
-use crate::settings::FlagValue;
+mod answers;
+mod channel;
+mod events;
+mod follow;
+mod http;
+mod left;
+mod logfile;
+mod names;
+mod peers;
+mod places;
+mod router;
+mod runs;
+mod state;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod unix;
+
+use self::events::{Event, Life};
+use self::follow::Watched;
+use self::logfile::LogFile;
+use self::names::Names;
+use self::peers::Peers;
+use self::state::{Current, Daemon, Origin, VERSION};
+use crate::api::info;
+use crate::catalog::cache::Cache;
+use crate::config::{self, LoadOptions};
+use crate::error::Result;
+use crate::log;
+use crate::paths::{self, Dirs};
+use crate::pool::{Pool, PoolConfig};
+use crate::proc::{self, signals};
+use crate::settings::{self, FlagValue};
 use crate::util::Env;
-use std::io::Write;
+use serde_json::{Value, json};
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 
 /// What a daemon starts with.
 pub struct Options {
@@ -31,7 +65,142 @@ pub struct Options {
 
 /// Runs a daemon until it is told to stop, or was idle for long enough. An
 /// error that keeps it from starting is returned, and has been written to `ready`.
-pub fn run(options: Options) -> Result<()> {
-    let _ = options;
-    Err(Error::new(Kind::Internal, "the daemon is not built yet"))
+pub fn run(mut options: Options) -> Result<()> {
+    let mut ready = options.ready.take();
+    let mut word = |value: Value| {
+        if let Some(mut out) = ready.take() {
+            // Whoever started us may have left; that is no reason to stop.
+            let _ = out.write_all(format!("{value}\n").as_bytes()).and_then(|()| out.flush());
+        }
+    };
+    let (send, events) = mpsc::channel();
+    // First, so that a signal during the start leaves no files behind.
+    let booted = listen_to_signals(send.clone())
+        .map_err(|e| events::no_thread("signal handling", &e))
+        .and_then(|()| boot(options, send, open_log, Pool::new));
+    let life = match booted {
+        Ok(life) => life,
+        Err(error) => {
+            log::error(&error);
+            word(json!({"error": error.to_json()}));
+            return Err(error);
+        }
+    };
+    let dirs = &life.daemon.origin.dirs;
+    left::sweep(dirs);
+    let record = left::keep(dirs);
+    let current = life.daemon.current();
+    word(json!({"ready": {
+        "key": current.config.key,
+        "pid": life.daemon.origin.pid,
+        "socket": current.socket,
+        "endpoint": current.endpoint,
+    }}));
+    drop(current);
+    life.run(&events);
+    drop(record);
+    Ok(())
+}
+
+/// Everything up to the point where the daemon can be found.
+fn boot(
+    options: Options,
+    send: Sender<Event>,
+    open_log: impl FnOnce(&Dirs, &str, bool) -> Option<Arc<LogFile>>,
+    pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
+) -> Result<Life> {
+    let Options { explicit, dir, env, dirs, flags, detached, notice, .. } = options;
+    let uid = proc::uid();
+    paths::ensure_private(&dirs.state, uid)?;
+    // Relative names would move with the working directory, which is `/` from here on.
+    let explicit = explicit.map(|path| dir.join(path));
+    let load = LoadOptions { explicit, dir: &dir, env: &env, dirs: &dirs, uid };
+    let (config, watched) = load_and_watch(&load)?;
+    let settings = events::settings_of(&config, &env, &flags)?;
+    events::set_level(&settings);
+    let log = open_log(&dirs, &config.key, detached);
+    // More connections than the system's modest default; without it the daemon only refuses earlier.
+    let _ = proc::raise_nofile();
+    let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
+    let bound = http::Bound::new(&settings)?;
+    let pool = pool(PoolConfig {
+        servers: config.servers.clone(),
+        settings: settings.clone(),
+        env: env.clone(),
+        cache: Cache::new(&dirs.cache),
+        version: VERSION.into(),
+    });
+    let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
+    let origin = Origin::new(detached, dirs, env);
+    let mut names = Names::take(&origin.dirs, &config.key, patience)?;
+    let mut current = Current::new(config, settings);
+    current.socket.clone_from(&names.socket);
+    if let Some(bound) = &bound {
+        current.endpoint.clone_from(&bound.endpoint);
+        current.token.clone_from(&bound.token);
+    }
+    let outcome = Daemon::new(pool, peers, log, origin, current, send).and_then(|daemon| {
+        let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
+        names.listen(&daemon)?;
+        names.publish(&daemon.current().info(&daemon.origin))?;
+        Ok((daemon, tcp))
+    });
+    let (daemon, tcp) = match outcome {
+        Ok(parts) => parts,
+        Err(error) => {
+            names.give_back();
+            return Err(error);
+        }
+    };
+    let current = daemon.current();
+    log::info(format_args!(
+        "mcpx {VERSION} is ready: process {}, {} servers, {}",
+        daemon.origin.pid,
+        current.config.servers.len(),
+        current.socket.display()
+    ));
+    current.config.warnings.iter().for_each(log::warn);
+    notice(&format!("serving {} on {}", describe(&current), current.socket.display()));
+    Ok(Life { daemon, names, earlier: Vec::new(), tcp, watched, dir, flags, again: false })
+}
+
+fn describe(current: &Current) -> String {
+    let servers = current.config.servers.len();
+    let plural = if servers == 1 { "" } else { "s" };
+    match current.config.path() {
+        Some(path) => format!("{servers} server{plural} of {}", path.display()),
+        None => "no server, as there is no configuration".into(),
+    }
+}
+
+/// The configuration, and the state of its files from before they were read.
+fn load_and_watch(options: &LoadOptions<'_>) -> Result<(config::Config, Watched)> {
+    let config = config::load(options)?;
+    let watched = Watched::now(&config.sources);
+    // Which files contribute is known only after reading them, so they are read
+    // again now that they are watched: an edit in between is not missed.
+    Ok((config::reload(&config.sources, options)?, watched))
+}
+
+/// In the background the log goes to a file; in front of a person to where the command put it.
+fn open_log(dirs: &Dirs, key: &str, detached: bool) -> Option<Arc<LogFile>> {
+    if !detached {
+        return None;
+    }
+    // Without a log the daemon serves all the same.
+    let file = Arc::new(LogFile::open(&info::log_path(dirs, key)).ok()?);
+    let sink = file.clone();
+    log::set_sink(Box::new(move |level, message| sink.line(level, message)));
+    let sink = file.clone();
+    // Standard error leads nowhere: a panic is told to the log.
+    std::panic::set_hook(Box::new(move |panic| {
+        sink.line(log::Level::Error, &log::one_line(&format!("a bug in mcpx: {panic}")));
+    }));
+    Some(file)
+}
+
+fn listen_to_signals(send: Sender<Event>) -> io::Result<()> {
+    let signals = signals::install(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
+    proc::thread::spawn("signals", move || while send.send(Event::Signal(signals.recv())).is_ok() {})
+        .map(drop)
 }

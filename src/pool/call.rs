@@ -4,7 +4,7 @@
 //! With the schema known and an instance ready, that is a handful of short
 //! locks; the arguments are copied once, into the request, and parsed only to be validated.
 
-use super::connect::Ask;
+use super::connect::Options;
 use super::instance::{End, Lease};
 use super::schema::{Known, constrains};
 use super::server::{Limits, Server};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// `tools/call`'s params.
 #[derive(Serialize)]
@@ -107,8 +107,8 @@ impl Errand<'_> {
             None => {
                 let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
                 let timeout = Some(left.map_or(limits.start_timeout, |l| l.min(limits.start_timeout)));
-                let ask = Ask { timeout, cancel: self.call.cancel, progress: None };
-                let known = match server.core.list(&lease.upstream, &ask, known.as_ref()) {
+                let options = Options { timeout, cancel: self.call.cancel, progress: None };
+                let known = match server.core.list(&lease.upstream, &options, known.as_ref()) {
                     Ok(known) => known,
                     Err(error) => return self.unsent(error, &lease),
                 };
@@ -122,14 +122,14 @@ impl Errand<'_> {
     fn send(&mut self, lease: &Lease, prepared: Prepared, limits: &Limits) -> Result<Option<Box<RawValue>>> {
         let timeout = match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
-            Some(limit) => Some(limit.saturating_sub(self.begun.elapsed())),
+            Some(limit) => Some(whole_millis(limit.saturating_sub(self.begun.elapsed()))),
             None => limits.call_timeout,
         };
         if timeout.is_some_and(|t| t.is_zero()) {
             return Err(Error::new(Kind::Timeout, "timed out before the call was sent").tool(prepared.tool));
         }
-        let ask = Ask { timeout, cancel: self.call.cancel, progress: self.call.progress.clone() };
-        let outcome = lease.upstream.request("tools/call", Some(prepared.params), &ask);
+        let options = Options { timeout, cancel: self.call.cancel, progress: self.call.progress.clone() };
+        let outcome = lease.upstream.request("tools/call", Some(prepared.params), &options);
         let error = match outcome {
             Ok(result) => {
                 lease.instance.note_answer(true);
@@ -140,6 +140,8 @@ impl Errand<'_> {
         let name = |error: Error| error.tool(&prepared.tool);
         match error.kind() {
             Kind::Unavailable => self.unsent(error, lease).map_err(name),
+            // It does not read what is sent to it.
+            Kind::Busy => Err(name(error)),
             Kind::Timeout => {
                 lease.instance.note_error(error.message());
                 lease.instance.probe(limits.start_timeout);
@@ -220,6 +222,11 @@ impl Errand<'_> {
             .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
         Ok(Prepared { tool: tool.name.clone(), params })
     }
+}
+
+/// Rounded up to a millisecond, so that a limit nobody has used up yet is spoken of as it was given.
+fn whole_millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 /// `{}`.

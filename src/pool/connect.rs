@@ -4,30 +4,16 @@
 
 use crate::catalog::Tool;
 use crate::config::ServerDef;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
+use crate::mcp::{Client, Connect};
 use crate::settings::Settings;
 use crate::util::Env;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use super::cancel::Cancel;
-
-/// Told of each `notifications/progress` of a call, with its params.
-pub type Progress = Arc<dyn Fn(Value) + Send + Sync>;
-
-/// How a request is to be made.
-#[derive(Clone)]
-pub struct Ask<'a> {
-    /// How long to wait for the answer; absent means for ever.
-    pub timeout: Option<Duration>,
-    /// Pulled when the caller goes away.
-    pub cancel: &'a Cancel,
-    /// Who wants to hear of progress.
-    pub progress: Option<Progress>,
-}
+pub use crate::mcp::{Cancel, Hooks, Options};
 
 /// What a server said of itself when it was started.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +26,9 @@ pub struct About {
     pub instructions: Option<String>,
 }
 
+/// Told of each `notifications/progress` of a call, with its params.
+pub type Progress = Arc<dyn Fn(Value) + Send + Sync>;
+
 /// A server that runs and has been initialised. Any number of threads may use it at once.
 pub trait Upstream: Send + Sync {
     /// Sends one request and waits for its result, as the server sent it.
@@ -47,9 +36,14 @@ pub trait Upstream: Send + Sync {
     /// # Errors
     /// `OutcomeUnknown` when the connection broke after sending, `Unavailable` when
     /// nothing was sent, `Timeout`, `Cancelled`, and what the server itself answered.
-    fn request(&self, method: &str, params: Option<Box<RawValue>>, ask: &Ask<'_>) -> Result<Box<RawValue>>;
+    fn request(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        options: &Options<'_>,
+    ) -> Result<Box<RawValue>>;
     /// All pages of `tools/list`.
-    fn list_tools(&self, ask: &Ask<'_>) -> Result<Vec<Tool>>;
+    fn list_tools(&self, options: &Options<'_>) -> Result<Vec<Tool>>;
     /// What it said of itself.
     fn about(&self) -> About;
     /// Its process, when it is one of ours.
@@ -66,15 +60,6 @@ pub trait Upstream: Send + Sync {
     fn stop(&self);
     /// Calls `f` once with the reason when the connection is gone, at once when it is so already.
     fn on_close(&self, f: Box<dyn FnOnce(String) + Send>);
-}
-
-/// What a running server may ask of the pool.
-#[derive(Clone)]
-pub struct Hooks {
-    /// The server's list of tools changed.
-    pub tools_changed: Arc<dyn Fn() + Send + Sync>,
-    /// The directories that the server is to work in.
-    pub roots: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
 }
 
 /// Starts servers.
@@ -94,19 +79,64 @@ pub trait Connector: Send + Sync {
 pub(super) struct McpConnector {
     /// The environment that they inherit.
     pub env: Env,
-    /// mcpx's version, which they are told.
-    pub version: String,
 }
 
 impl Connector for McpConnector {
     fn connect(
         &self,
         def: &ServerDef,
-        _settings: &Settings,
-        _hooks: Hooks,
-        _cancel: &Cancel,
+        settings: &Settings,
+        hooks: Hooks,
+        cancel: &Cancel,
     ) -> Result<Arc<dyn Upstream>> {
-        let _ = (&self.env, &self.version);
-        Err(Error::new(Kind::Internal, format!("server \"{}\" can't be reached yet", def.name)))
+        let client = Client::start(Connect { def, env: &self.env, settings, hooks }, cancel)?;
+        Ok(Arc::new(client))
+    }
+}
+
+impl Upstream for Client {
+    fn request(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        options: &Options<'_>,
+    ) -> Result<Box<RawValue>> {
+        Client::request(self, method, params, options.clone())
+    }
+
+    fn list_tools(&self, options: &Options<'_>) -> Result<Vec<Tool>> {
+        Client::list_tools(self, options)
+    }
+
+    fn about(&self) -> About {
+        About { protocol: self.protocol(), info: self.server_info(), instructions: self.instructions() }
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Client::pid(self)
+    }
+
+    fn is_closed(&self) -> bool {
+        Client::is_closed(self)
+    }
+
+    fn closed_reason(&self) -> Option<String> {
+        Client::closed_reason(self)
+    }
+
+    fn stderr_tail(&self) -> String {
+        Client::stderr_tail(self)
+    }
+
+    fn ping(&self, limit: Duration) -> Result<()> {
+        Client::ping(self, limit)
+    }
+
+    fn stop(&self) {
+        Client::stop(self);
+    }
+
+    fn on_close(&self, f: Box<dyn FnOnce(String) + Send>) {
+        Client::on_close(self, f);
     }
 }

@@ -16,6 +16,7 @@ use super::ticket::{Ticket, Unanswered};
 use crate::catalog::cache::Cache;
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
+use crate::log;
 use crate::settings::Settings;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -235,6 +236,7 @@ impl Core {
 
     /// A start failed: nothing of the same place is started for a while.
     pub fn note_failure(&self, key: &Key, cause: Error) {
+        log::warn(format_args!("server \"{}\" ({}) did not start: {}", self.name, key.text, cause.message()));
         let mut state = self.lock();
         let Pace { cool_min, cool_max, .. } = state.pace;
         state.last_error = Some(cause.message().to_owned());
@@ -256,9 +258,10 @@ impl Core {
     pub fn note_crash(&self, key: &Key, cause: Error, unproved: bool) {
         if unproved {
             self.note_failure(key, cause);
-        } else {
-            self.lock().last_error = Some(cause.message().to_owned());
+            return;
         }
+        log::warn(cause.message());
+        self.lock().last_error = Some(cause.message().to_owned());
     }
 
     /// An instance answered for the first time.

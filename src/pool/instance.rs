@@ -20,6 +20,7 @@ use super::start::stop;
 use super::ticket::{Ticket, Unanswered};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
+use crate::log;
 use crate::proc;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,22 +55,25 @@ pub(super) enum End {
     Shutdown,
     /// It answers nothing any more.
     Stuck,
-    /// It ended by itself; the reason.
+    /// It ended by itself; the reason, which continues `server "x"`.
     Crashed(String),
 }
 
 impl std::fmt::Display for End {
+    /// Continues `server "x"`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            End::Served => "it had served its one call",
-            End::Abandoned => "nobody waited for it any more",
-            End::Idle => "it was idle",
-            End::Restart => "it was restarted",
-            End::Reconfigured => "its configuration changed",
-            End::SessionEnded => "its session ended",
-            End::ProcessEnded(pid) => return write!(f, "process {pid}, which it belonged to, ended"),
-            End::Shutdown => "the daemon is shutting down",
-            End::Stuck => "it timed out and did not answer a ping",
+            End::Served => "was stopped after its one call",
+            End::Abandoned => "was stopped because nobody waited for it any more",
+            End::Idle => "was stopped because it was idle",
+            End::Restart => "was restarted",
+            End::Reconfigured => "was stopped because its configuration changed",
+            End::SessionEnded => "was stopped because its session ended",
+            End::ProcessEnded(pid) => {
+                return write!(f, "was stopped because process {pid}, which it belonged to, ended");
+            }
+            End::Shutdown => "was stopped because the daemon is shutting down",
+            End::Stuck => "was stopped because it answered neither a call nor a ping in time",
             End::Crashed(reason) => return f.write_str(reason),
         })
     }
@@ -302,6 +306,9 @@ impl Instance {
         let stopping = inner.phase == Phase::Stopping;
         drop(inner);
 
+        if !matches!(end, End::Crashed(_)) {
+            log::info(format_args!("server \"{}\" ({}) {end}", self.def.name, self.key.text));
+        }
         for ticket in sent_home {
             let _ = ticket.answer(match &dismissed {
                 Some(error) => Admission::Refused(error.clone()),
@@ -309,8 +316,7 @@ impl Instance {
             });
         }
         if let End::Crashed(reason) = end {
-            let error =
-                Error::new(Kind::Unavailable, format!("server \"{}\" ended: {reason}", self.def.name));
+            let error = Error::new(Kind::Unavailable, format!("server \"{}\" {reason}", self.def.name));
             self.core.note_crash(&self.key, error, unproved);
         }
         if let Some(upstream) = running {
@@ -356,7 +362,7 @@ impl Instance {
     pub fn notice_crash(self: &Arc<Self>) {
         let Some(upstream) = self.upstream() else { return };
         if upstream.is_closed() {
-            let reason = upstream.closed_reason().unwrap_or_else(|| "the connection closed".into());
+            let reason = upstream.closed_reason().unwrap_or_else(|| "closed its connection".into());
             self.retire(End::Crashed(reason), false);
         }
     }
@@ -423,12 +429,12 @@ impl Instance {
 
     /// The error of a caller whom the instance's end concerns.
     pub fn ended(&self, end: &End, kind: Kind) -> Error {
-        let fate = if kind == Kind::OutcomeUnknown {
-            "while the call was in flight; whether it took effect is unknown"
-        } else {
-            "before the call was sent"
-        };
-        Error::new(kind, format!("server \"{}\" was stopped {fate}: {end}", self.def.name))
+        let name = &self.def.name;
+        if kind != Kind::OutcomeUnknown {
+            return Error::new(kind, format!("server \"{name}\" {end} before the call was sent"));
+        }
+        Error::new(kind, format!("server \"{name}\" {end} while a call was in flight"))
+            .hint("the call was not sent again: find out whether it took effect before you repeat it")
     }
 
     /// A snapshot for `status` and for reaping.

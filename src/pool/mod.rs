@@ -20,7 +20,6 @@
 //! - no failing server is started in a tight loop, and none holds up another.
 
 mod call;
-mod cancel;
 mod connect;
 mod core;
 mod git;
@@ -36,7 +35,7 @@ mod testing;
 mod tests;
 mod ticket;
 
-pub use self::connect::{About, Ask, Cancel, Connector, Hooks, Progress, Upstream};
+pub use self::connect::{About, Cancel, Connector, Hooks, Options, Progress, Upstream};
 pub use self::manage::InstanceStatus;
 pub use self::schema::Namespace;
 pub use self::scope::Scope;
@@ -48,6 +47,7 @@ use self::server::{Server, Servers};
 use crate::catalog::cache::Cache;
 use crate::config::ServerDef;
 use crate::error::Result;
+use crate::log;
 use crate::settings::Settings;
 use crate::util::Env;
 use serde_json::value::RawValue;
@@ -101,7 +101,7 @@ pub struct PoolConfig {
     pub env: Env,
     /// Where schemas are kept.
     pub cache: Cache,
-    /// mcpx's version, which servers are told.
+    /// mcpx's version. Servers hear it from `mcp`, which knows it by itself.
     pub version: String,
 }
 
@@ -116,7 +116,7 @@ pub struct Pool {
 impl Pool {
     /// A pool that starts nothing until it is asked to.
     pub fn new(config: PoolConfig) -> Arc<Pool> {
-        let connector = connect::McpConnector { env: config.env, version: config.version };
+        let connector = connect::McpConnector { env: config.env };
         Pool::with(config.servers, config.settings, config.cache, Box::new(connector))
     }
 
@@ -178,7 +178,9 @@ impl Warnings {
     fn add(&self, text: String) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < WARNINGS_KEPT && !kept.contains(&text) {
-            kept.push(text);
+            kept.push(text.clone());
+            drop(kept);
+            log::warn(text);
         }
     }
 

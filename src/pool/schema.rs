@@ -4,7 +4,7 @@
 //! Never two listings of one server at once for the same question: those who
 //! come while one is under way wait for its answer. No lock is held meanwhile.
 
-use super::connect::{Ask, Cancel, Upstream};
+use super::connect::{Cancel, Options, Upstream};
 use super::core::Core;
 use super::scope::{Key, Scope};
 use super::server::Server;
@@ -91,10 +91,10 @@ impl Core {
     pub fn list(
         &self,
         upstream: &Arc<dyn Upstream>,
-        ask: &Ask<'_>,
+        options: &Options<'_>,
         before: Option<&Arc<Known>>,
     ) -> Result<Arc<Known>> {
-        let deadline = ask.timeout.map(|t| Instant::now() + t);
+        let deadline = options.timeout.map(|t| Instant::now() + t);
         loop {
             let mut state = self.lock();
             if let Some(known) = state.known.as_ref().filter(|known| known.live)
@@ -107,14 +107,14 @@ impl Core {
                 drop(state);
                 let mut leader = Leader { core: self, outcome: None };
                 let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-                let outcome = self.read(upstream, &Ask { timeout: left, ..ask.clone() });
+                let outcome = self.read(upstream, &Options { timeout: left, ..options.clone() });
                 leader.outcome = Some(outcome.clone());
                 return outcome;
             };
             let ticket = Ticket::new();
             listeners.push(ticket.clone());
             drop(state);
-            match ticket.wait(deadline, ask.cancel) {
+            match ticket.wait(deadline, options.cancel) {
                 // The leader left, or had less time: that is no answer for this caller.
                 Ok(Err(e)) if matches!(e.kind(), Kind::Cancelled | Kind::Timeout | Kind::Internal) => {}
                 Ok(outcome) => return outcome,
@@ -131,8 +131,8 @@ impl Core {
         }
     }
 
-    fn read(&self, upstream: &Arc<dyn Upstream>, ask: &Ask<'_>) -> Result<Arc<Known>> {
-        let tools = upstream.list_tools(ask)?;
+    fn read(&self, upstream: &Arc<dyn Upstream>, options: &Options<'_>) -> Result<Arc<Known>> {
+        let tools = upstream.list_tools(options)?;
         let about = upstream.about();
         let schema = ServerSchema {
             server: self.name.clone(),
@@ -203,8 +203,9 @@ impl Refresher {
         loop {
             let limit = self.0.lock().pace.listing;
             // A failure leaves what was known; whoever calls next hears of it from the server.
-            let _ =
-                self.0.read(upstream, &Ask { timeout: Some(limit), cancel: &Cancel::new(), progress: None });
+            let _ = self
+                .0
+                .read(upstream, &Options { timeout: Some(limit), cancel: &Cancel::new(), progress: None });
             let mut state = self.0.lock();
             if state.refreshing != Some(true) {
                 return;
@@ -317,8 +318,8 @@ impl Pool {
                 continue;
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            let ask = Ask { timeout: Some(left), cancel: &cancel, progress: None };
-            return match server.core.list(&lease.upstream, &ask, before.as_ref()) {
+            let options = Options { timeout: Some(left), cancel: &cancel, progress: None };
+            return match server.core.list(&lease.upstream, &options, before.as_ref()) {
                 Ok(known) => {
                     lease.instance.note_answer(false);
                     Ok(known.schema.clone())

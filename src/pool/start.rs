@@ -7,6 +7,7 @@ use super::instance::{End, Instance};
 use super::scope::Key;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind};
+use crate::log;
 use crate::proc;
 use crate::settings::Settings;
 use std::sync::Arc;
@@ -55,6 +56,8 @@ impl Attempt {
             stop(instance, unwanted);
             return;
         }
+        let pid = upstream.pid().map(|pid| format!(", pid {pid}")).unwrap_or_default();
+        log::info(format_args!("server \"{}\" ({}) runs{pid}", instance.def.name, instance.key.text));
         instance.core.compare(&upstream);
         let weak = Arc::downgrade(instance);
         upstream.on_close(Box::new(move |reason| {

@@ -1,7 +1,7 @@
 //! What the pool's tests stand on: a directory that goes away, and servers
 //! that are plain values. A `World` sees every server that was started.
 
-use super::connect::{About, Ask, Cancel, Connector, Hooks, Upstream};
+use super::connect::{About, Cancel, Connector, Hooks, Options, Upstream};
 use super::{Call, Caller, Pool};
 use crate::catalog::Tool;
 use crate::catalog::cache::Cache;
@@ -176,10 +176,10 @@ impl Fake {
             .map(|reason| Error::new(Kind::OutcomeUnknown, format!("connection lost: {reason}")))
     }
 
-    fn hold(&self, arguments: Value, ask: &Ask<'_>) -> Result<Value> {
+    fn hold(&self, arguments: Value, options: &Options<'_>) -> Result<Value> {
         let world = self.world.clone();
-        let _guard = ask.cancel.on_cancel(move || world.change(|_| ()));
-        let deadline = Instant::now() + ask.timeout.unwrap_or(PATIENCE);
+        let _guard = options.cancel.on_cancel(move || world.change(|_| ()));
+        let deadline = Instant::now() + options.timeout.unwrap_or(PATIENCE);
         self.world.change(|s| s.held.push(arguments));
         let mut state = self.world.lock();
         loop {
@@ -190,7 +190,7 @@ impl Fake {
             if let Some(error) = self.gone() {
                 return Err(error);
             }
-            if ask.cancel.is_cancelled() {
+            if options.cancel.is_cancelled() {
                 return Err(Error::new(Kind::Cancelled, "cancelled"));
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -205,7 +205,12 @@ impl Fake {
 }
 
 impl Upstream for Fake {
-    fn request(&self, method: &str, params: Option<Box<RawValue>>, ask: &Ask<'_>) -> Result<Box<RawValue>> {
+    fn request(
+        &self,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        options: &Options<'_>,
+    ) -> Result<Box<RawValue>> {
         assert_eq!(method, "tools/call");
         let params: Value = serde_json::from_str(params.expect("params").get()).unwrap();
         {
@@ -217,7 +222,7 @@ impl Upstream for Fake {
             state.peak = state.peak.max(state.in_flight);
         }
         let text = match params["name"].as_str().unwrap() {
-            "hold" => self.hold(params["arguments"].clone(), ask),
+            "hold" => self.hold(params["arguments"].clone(), options),
             "crash" => {
                 self.die("exit code 7");
                 Err(self.gone().unwrap())
@@ -228,7 +233,7 @@ impl Upstream for Fake {
         text.map(|t| to_raw_value(&json!({"content": [], "structuredContent": t})).unwrap())
     }
 
-    fn list_tools(&self, _ask: &Ask<'_>) -> Result<Vec<Tool>> {
+    fn list_tools(&self, _options: &Options<'_>) -> Result<Vec<Tool>> {
         self.world.listings.fetch_add(1, Ordering::SeqCst);
         Ok(self.world.lock().tools.clone())
     }

@@ -114,6 +114,7 @@ impl Inner {
         if self.leads_group {
             let _ = kill_group(self.pid, libc::SIGKILL);
         }
+        super::census::ended(self.pid);
         let how = reap(self.pid);
         *exit = Some(how);
         self.ended.notify_all();

@@ -2,16 +2,20 @@
 //! std lacks. The only module with `unsafe`; knows nothing of MCP, of scripts
 //! or of the daemon.
 
+mod census;
 mod child;
 mod find;
+mod hangup;
 pub mod signals;
 mod spawn;
 mod sys;
 mod terminal;
 pub mod thread;
 
+pub use census::{Group, keep_record, sweep};
 pub use child::{Child, Exit};
 pub use find::find_program;
+pub use hangup::Hangups;
 pub use spawn::{Io, Spawn, spawn};
 pub use sys::{
     alive, kill, kill_group, peer_closed, peer_uid, poll_readable, poll_writable, raise_nofile,

@@ -174,6 +174,9 @@ fn start(spawn: Spawn) -> io::Result<Child> {
         child.stdout.take().map(|p| File::from(OwnedFd::from(p))),
         child.stderr.take().map(|p| File::from(OwnedFd::from(p))),
     ];
+    if leads_group && die_with_parent {
+        super::census::started(child.id());
+    }
     Child::adopt(child.id(), leads_group, pipes)
 }
 

@@ -59,6 +59,34 @@ impl Spec {
         let (scope, flags, env) = (Scope::Daemon, [].as_slice(), [].as_slice());
         Spec { key, kind, scope, hot: true, bootstrap: false, flags, env, help, doc: "" }
     }
+    /// Decided by the command that a person runs.
+    pub const fn client(self) -> Spec {
+        Spec { scope: Scope::Client, ..self }
+    }
+    /// Decided by each call.
+    pub const fn call(self) -> Spec {
+        Spec { scope: Scope::Call, ..self }
+    }
+    /// Taken only at start.
+    pub const fn cold(self) -> Spec {
+        Spec { hot: false, ..self }
+    }
+    /// Needed before a configuration is read.
+    pub const fn bootstrap(self) -> Spec {
+        Spec { bootstrap: true, hot: false, ..self }
+    }
+    /// Further flags.
+    pub const fn flags(self, flags: &'static [&'static str]) -> Spec {
+        Spec { flags, ..self }
+    }
+    /// Further variables.
+    pub const fn env(self, env: &'static [&'static str]) -> Spec {
+        Spec { env, ..self }
+    }
+    /// The rest that is worth knowing.
+    pub const fn doc(self, doc: &'static str) -> Spec {
+        Spec { doc, ..self }
+    }
 }
 
 /// One setting whose value is a `T`.

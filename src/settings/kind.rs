@@ -87,8 +87,10 @@ pub enum Val {
     Bytes(u64),
     /// Of [`Kind::Enum`], [`Kind::Text`], [`Kind::Path`] and [`Kind::Source`].
     Text(String),
-    /// Of [`Kind::List`] and [`Kind::Paths`].
+    /// Of [`Kind::List`].
     List(Vec<String>),
+    /// Of [`Kind::Paths`].
+    Paths(Vec<String>),
     /// Of [`Kind::Json`].
     Json(Value),
     /// Of [`Kind::Secret`].
@@ -171,10 +173,11 @@ impl Kind {
                 Err("must be one line, without control characters".into())
             }
             Kind::Secret => Ok(Val::Secret(Secret::new(text))),
-            Kind::List | Kind::Paths if trimmed.is_empty() => Ok(Val::List(Vec::new())),
+            Kind::List if trimmed.is_empty() => Ok(Val::List(Vec::new())),
+            Kind::Paths if trimmed.is_empty() => Ok(Val::Paths(Vec::new())),
             Kind::List | Kind::Paths if trimmed.starts_with('[') => self.parse_json(&json(trimmed)?),
-            Kind::List => elements(trimmed.split(',').map(|part| Some(part.trim()))),
-            Kind::Paths => elements(trimmed.split(':').map(Some)),
+            Kind::List => elements(trimmed.split(',').map(str::trim)).map(Val::List),
+            Kind::Paths => elements(trimmed.split(':')).map(Val::Paths),
             Kind::Json => self.parse_json(&json(trimmed)?),
         }
     }
@@ -194,14 +197,15 @@ impl Kind {
                 let mut out = Vec::with_capacity(list.len());
                 for (i, element) in list.iter().enumerate() {
                     match element {
-                        Value::String(s) => out.push(Some(s.as_str())),
-                        Value::Null if splice => out.push(Some(SPLICE)),
+                        Value::String(s) => out.push(s.as_str()),
+                        Value::Null if splice => out.push(SPLICE),
                         other => {
                             return Err(format!("element {} is {}, not a text", i + 1, shape(other)));
                         }
                     }
                 }
-                elements(out.into_iter())
+                let list = elements(out.into_iter())?;
+                Ok(if splice { Val::Paths(list) } else { Val::List(list) })
             }
             (Kind::Json, Value::Object(_)) => Ok(Val::Json(value.clone())),
             (Kind::Json, _) => Err(format!("expected a JSON object, got {}", shape(value))),
@@ -227,15 +231,15 @@ fn words(choices: &[Choice]) -> String {
     choices.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
 }
 
-fn elements<'a>(parts: impl Iterator<Item = Option<&'a str>>) -> Result<Val, String> {
+fn elements<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
-    for (i, part) in parts.flatten().enumerate() {
+    for (i, part) in parts.enumerate() {
         if part.is_empty() {
             return Err(format!("element {} is empty", i + 1));
         }
         out.push(part.to_owned());
     }
-    Ok(Val::List(out))
+    Ok(out)
 }
 
 fn json(text: &str) -> Result<Value, String> {
@@ -243,6 +247,15 @@ fn json(text: &str) -> Result<Value, String> {
         return Err("is empty; write a JSON object such as {}".into());
     }
     serde_json::from_str(text).map_err(|e| format!("is not valid JSON: {e}"))
+}
+
+/// A list as it is typed in a flag; as JSON where an element has the separator in it.
+fn joined(list: &[String], separator: char) -> String {
+    let simple = |e: &String| !e.contains(separator) && !e.starts_with('[') && e.trim() == e;
+    if list.iter().all(simple) {
+        return list.join(separator.encode_utf8(&mut [0; 4]));
+    }
+    Value::from(list.to_vec()).to_string()
 }
 
 /// What a JSON value is, in words: `a list`, `a number`.
@@ -266,7 +279,8 @@ impl Val {
             Val::Duration(d) => duration_text(*d),
             Val::Bytes(b) => bytes_text(*b),
             Val::Text(t) => t.clone(),
-            Val::List(l) => l.join(","),
+            Val::List(l) => joined(l, ','),
+            Val::Paths(l) => joined(l, ':'),
             Val::Json(v) => v.to_string(),
             Val::Secret(s) => s.to_string(),
         }
@@ -276,7 +290,7 @@ impl Val {
         match self {
             Val::Bool(b) => (*b).into(),
             Val::Int(i) => (*i).into(),
-            Val::List(l) => l.clone().into(),
+            Val::List(l) | Val::Paths(l) => l.clone().into(),
             Val::Json(v) => v.clone(),
             other => other.text().into(),
         }
@@ -303,7 +317,16 @@ macro_rules! from_val {
 }
 from_val! {
     bool, Bool; i64, Int; Duration, Duration; u64, Bytes; String, Text;
-    Vec<String>, List; Value, Json; Secret, Secret;
+    Value, Json; Secret, Secret;
+}
+
+impl FromVal for Vec<String> {
+    fn from_val(val: &Val) -> Option<Self> {
+        match val {
+            Val::List(list) | Val::Paths(list) => Some(list.clone()),
+            _ => None,
+        }
+    }
 }
 
 impl FromVal for Map<String, Value> {
@@ -336,15 +359,19 @@ mod tests {
             (COLOR, "named:a b", json!("named:a b"), "named:a b"),
             (Kind::Text, " a ", json!(" a "), " a "),
             (Kind::List, "a, b", json!(["a", "b"]), "a,b"),
-            (Kind::List, "[\"a,x\"]", json!(["a,x"]), "a,x"),
+            (Kind::List, "[\"a,x\"]", json!(["a,x"]), "[\"a,x\"]"),
             (Kind::List, "", json!([]), ""),
-            (Kind::Paths, "/a:-", json!(["/a", null]), "/a,-"),
+            (Kind::Paths, "/a:-", json!(["/a", null]), "/a:-"),
             (Kind::Json, "{\"a\":1}", json!({"a":1}), "{\"a\":1}"),
             (Kind::Secret, "abc", json!("abc"), "********"),
         ] {
             let read = kind.parse_text(text).unwrap();
             assert_eq!(read, kind.parse_json(&json).unwrap(), "{text}");
             assert_eq!(read.text(), canonical);
+            if !matches!(kind, Kind::Secret) {
+                assert_eq!(kind.parse_text(canonical).unwrap(), read);
+                assert_eq!(kind.parse_json(&read.to_json()).unwrap(), read);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Where values come from: the files, variables, presets, flags and runtime
 //! overrides that a resolution is given, and the source that each value keeps.
 
+use crate::error::{Error, Kind};
 use crate::util::Env;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -83,6 +84,15 @@ pub struct PresetFlag {
     pub line: u32,
 }
 
+impl PresetFlag {
+    /// An error about this entry.
+    pub(super) fn fault(&self, message: impl fmt::Display) -> Error {
+        let (path, line) = (self.path.display(), self.line);
+        let message = format!("{path}:{line}: preset \"{}\": {}: {message}", self.preset, self.flag);
+        Error::new(Kind::Config, message)
+    }
+}
+
 /// A value set while the daemon runs, or sent along with one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuntimeValue {
@@ -105,12 +115,16 @@ pub struct Layers<'a> {
     pub flags: Vec<FlagValue>,
     /// Overrides of a running daemon, in their order.
     pub runtime: Vec<RuntimeValue>,
+    /// The directory that relative paths in variables and flags are taken
+    /// from; without it they stay relative.
+    pub dir: Option<PathBuf>,
 }
 
 impl<'a> Layers<'a> {
     /// Layers with an environment and nothing else.
     pub fn new(env: &'a Env) -> Layers<'a> {
-        Layers { files: Vec::new(), env, presets: Vec::new(), flags: Vec::new(), runtime: Vec::new() }
+        let (files, presets, flags, runtime) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Layers { files, env, presets, flags, runtime, dir: None }
     }
 }
 

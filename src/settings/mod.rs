@@ -2,19 +2,29 @@
 //! documentation are derived, and the resolution that remembers where each
 //! value came from. Knows nothing of servers, routes or commands.
 
+mod apply;
 mod choices;
 mod declared;
+mod docs;
 mod kind;
 mod layers;
+mod presets;
 mod resolve;
+mod source;
 mod table;
+#[cfg(test)]
+mod tests;
 mod units;
 
+pub use apply::unknown_keys;
 pub use choices::*;
 pub use declared::{Declared, Scope, Setting, Spec, declared, flag, flag_match};
+pub use docs::settings_md;
 pub(crate) use kind::shape;
 pub use kind::{Choice, FromVal, Kind, Secret, Val};
 pub use layers::{FileLayer, FlagValue, Layers, Lines, PresetFlag, RuntimeValue, Source};
-pub use resolve::{Displaced, Resolved, Settings, unknown_keys};
+pub use presets::{Preset, Taken, defined_presets, expand_presets};
+pub use resolve::{Displaced, Resolved, Settings};
+pub use source::read_source;
 pub use table::*;
 pub use units::{bytes_text, duration_text, parse_bytes, parse_duration};

@@ -27,7 +27,10 @@ export interface ToolResult {
   [key: string]: any;
 }
 
-/** The unwrapped result: structured content, else text that is JSON parsed, else text. */
+/**
+ * The unwrapped result: structured content, else the text (an object or array written as JSON is parsed),
+ * several items as an array.
+ */
 export interface ToolPromise<T> extends Promise<T> {
   /** The same call's result exactly as the server sent it. */
   readonly raw: Promise<ToolResult>;
@@ -75,10 +78,17 @@ export declare const args: string[];
 
 /** Where things are. */
 export declare const paths: {
+  /** The directory that mcpx was started in. */
   readonly cwd: string;
-  readonly entry: string;
-  readonly client: string;
-  readonly config: string;
+  /** The script's own file; none for inline code. */
+  readonly script?: string;
+  /** The file that the runtime was started on. */
+  readonly entry?: string;
+  /** This client's module. */
+  readonly client?: string;
+  /** The nearest configuration file. */
+  readonly config?: string;
+  /** Where named scripts are searched, nearest first. */
   readonly scriptDirs: string[];
 };
 "#;
@@ -102,7 +112,7 @@ pub fn client_dts<S: AsRef<str>>(servers: &[(S, &ServerSchema)]) -> String {
     let exact = |name: &str| rows.iter().any(|(_, s)| s.server == name);
     let mut seen = std::collections::HashSet::new();
     for (ident, schema) in &rows {
-        if seen.insert(schema.server.as_str()) {
+        if seen.insert(schema.server.as_str()) && !names::ASKED_FOR.contains(&schema.server.as_str()) {
             out.push_str(&format!("  {}: {ident}.Tools;\n", text::literal(&schema.server)));
         }
         if !exact(ident) {
@@ -146,7 +156,8 @@ fn declare(ident: &str, schema: &ServerSchema, out: &mut String) {
         out.push_str(";\n");
     }
     // A tool under its exact name, where no identifier takes that.
-    for call in calls.iter().filter(|c| c.name != c.member) {
+    let reachable = |c: &&Call| c.name != c.member && !names::ASKED_FOR.contains(&c.name.as_str());
+    for call in calls.iter().filter(reachable) {
         let (exact, member) = (text::literal(&call.name), text::literal(&call.member));
         out.push_str(&format!("    {exact}: Tools[{member}];\n"));
     }

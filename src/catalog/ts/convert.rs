@@ -97,7 +97,7 @@ impl<'a> Converter<'a> {
     /// resolves the place lazily, so that a type may name itself there.
     fn schema(&mut self, schema: &'a Value, depth: usize, guarded: bool) -> Ty {
         if self.plan.target(schema).named {
-            return self.reference(schema, "#", depth, guarded);
+            return self.reference(schema, depth, guarded);
         }
         self.inside(schema, depth, guarded)
     }
@@ -125,7 +125,7 @@ impl<'a> Converter<'a> {
         let mut parts = Vec::new();
         if let Some(text) = reference {
             parts.push(match self.refs.find(text) {
-                Some(target) => self.reference(target, text, depth, guarded),
+                Some(target) => self.reference(target, depth, guarded),
                 None => Ty::Why(format!("$ref {text}")),
             });
             if self.refs.old_draft() {
@@ -159,8 +159,8 @@ impl<'a> Converter<'a> {
         intersection(parts)
     }
 
-    /// What a reference to `target` becomes; `spelled` is how it was written, for a name.
-    fn reference(&mut self, target: &'a Value, spelled: &str, depth: usize, guarded: bool) -> Ty {
+    /// What a reference to `target` becomes.
+    fn reference(&mut self, target: &'a Value, depth: usize, guarded: bool) -> Ty {
         let address: Address = target;
         let known = self.plan.target(address);
         if !known.named && depth > DEPTH - INLINE {
@@ -179,7 +179,7 @@ impl<'a> Converter<'a> {
             return Ty::Ref(name.clone());
         }
         let is_root = std::ptr::eq(target, self.refs.root());
-        let base = if is_root { self.hint.to_owned() } else { type_name(spelled) };
+        let base = if is_root { self.hint.to_owned() } else { type_name(self.plan.spelling(address)) };
         let mut name = base.clone();
         let mut serial = 2;
         while !self.taken.insert(name.clone()) {
@@ -238,7 +238,12 @@ impl<'a> Converter<'a> {
         for (name, schema) in declared.into_iter().flatten() {
             let ty = settled(self.schema(schema, depth - 1, true));
             let optional = !wanted.contains(name.as_str());
-            props.push(Prop { name: name.clone(), optional, ty, doc: doc::property(schema, &self.refs) });
+            // Every object has these from its prototype: left out, they are not what the schema says.
+            let ty = if optional && INHERITED.contains(&name.as_str()) { Ty::Unknown } else { ty };
+            // What is said of a named type stands with it, once.
+            let behind = !matches!(ty, Ty::Ref(_));
+            let doc = doc::property(schema, &self.refs, behind);
+            props.push(Prop { name: name.clone(), optional, ty, doc });
         }
         let mut seen: HashSet<&str> = HashSet::new();
         for name in required {
@@ -293,7 +298,7 @@ impl<'a> Converter<'a> {
         let items = map.get("items");
         let (tuple, rest) = match (map.get("prefixItems"), items) {
             (_, Some(Value::Array(tuple))) => (tuple.as_slice(), map.get("additionalItems")),
-            (Some(Value::Array(tuple)), rest) if !self.refs.old_draft() => (tuple.as_slice(), rest),
+            (Some(Value::Array(tuple)), rest) if self.refs.has_prefix_items() => (tuple.as_slice(), rest),
             (_, rest) => (&[][..], rest),
         };
         if tuple.is_empty() {
@@ -342,6 +347,17 @@ fn constant(value: &Value, depth: usize) -> Ty {
         _ => literal(value).unwrap_or(Ty::Unknown),
     }
 }
+
+/// What objects inherit in JavaScript.
+const INHERITED: &[&str] = &[
+    "constructor",
+    "hasOwnProperty",
+    "isPrototypeOf",
+    "propertyIsEnumerable",
+    "toLocaleString",
+    "toString",
+    "valueOf",
+];
 
 /// Words of JSON Schema's own that say nothing about what a pointer means.
 const STRUCTURE: &[&str] = &[

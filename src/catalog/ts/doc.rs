@@ -14,12 +14,12 @@ pub fn line(schema: &Value) -> String {
     with_limits(description(map), limits_of(map))
 }
 
-/// The same for a property, whose description may stand behind a reference, and
-/// whose limits may stand in the only branch that is not null.
-pub fn property(schema: &Value, refs: &Refs<'_>) -> String {
+/// The same for a property, whose description may stand behind a reference (looked
+/// up when `behind`), and whose limits may stand in the only branch that is not null.
+pub fn property(schema: &Value, refs: &Refs<'_>, behind: bool) -> String {
     let Some(map) = schema.as_object() else { return String::new() };
-    let target =
-        map.get("$ref").and_then(Value::as_str).and_then(|r| refs.find(r)).and_then(Value::as_object);
+    let reference = map.get("$ref").filter(|_| behind).and_then(Value::as_str);
+    let target = reference.and_then(|r| refs.find(r)).and_then(Value::as_object);
     let behind = target.map_or("", description);
     let own = description(map);
     let mut limits = limits_of(map);
@@ -82,6 +82,8 @@ fn limits_of(map: &Map<String, Value>) -> Vec<String> {
     if let Some(kind) = ["contentMediaType", "contentEncoding"].iter().find_map(|k| map.get(*k)?.as_str()) {
         out.push(short(kind));
     }
+    // A tuple's type says how many there are.
+    let tuple = map.contains_key("prefixItems") || map.get("items").is_some_and(Value::is_array);
     let exclusive = |key: &str| map.get(key) == Some(&Value::Bool(true));
     for (key, word) in [
         ("minimum", if exclusive("exclusiveMinimum") { "above" } else { "min" }),
@@ -99,7 +101,7 @@ fn limits_of(map: &Map<String, Value>) -> Vec<String> {
         // least length of everything.
         let idle = n.as_f64().is_some_and(|f| f.abs() >= 9_007_199_254_740_991.0)
             || key.starts_with("min") && key != "minimum" && n.as_u64() == Some(0);
-        if !idle {
+        if !(idle || tuple && key.ends_with("Items")) {
             out.push(format!("{word} {}", text::number(n)));
         }
     }
@@ -162,7 +164,7 @@ mod tests {
             (json!({"exclusiveMinimum": 0, "maximum": 1, "exclusiveMaximum": true}), "above 0, below 1"),
         ] {
             let root = json!({"$defs": {"x": {"description": "Behind."}}});
-            assert_eq!(property(&schema, &Refs::new(&root)), expected, "{schema}");
+            assert_eq!(property(&schema, &Refs::new(&root), true), expected, "{schema}");
         }
     }
 }

@@ -7,6 +7,8 @@
 
 mod client;
 mod convert;
+#[cfg(test)]
+mod corpus;
 mod doc;
 mod globals;
 mod plan;

@@ -27,6 +27,7 @@ pub struct Target {
 #[derive(Debug, Default)]
 pub struct Plan {
     targets: HashMap<Address, Target>,
+    spelled: HashMap<Address, String>,
 }
 
 impl Plan {
@@ -35,13 +36,15 @@ impl Plan {
         let mut nodes: Vec<&'a Value> = vec![refs.root()];
         let mut index: HashMap<Address, usize> = HashMap::from([(refs.root() as Address, 0)]);
         let mut uses: Vec<usize> = vec![0];
+        let mut spelled: HashMap<Address, String> = HashMap::new();
         let (mut edges, mut bare_edges): (Vec<Vec<usize>>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
         let mut at = 0;
         while at < nodes.len() {
             let (mut all, mut bare) = (Vec::new(), Vec::new());
             let mut found = Vec::new();
-            walk(nodes[at], refs, true, NESTING, &mut |target, unguarded| found.push((target, unguarded)));
-            for (target, unguarded) in found {
+            walk(nodes[at], refs, true, NESTING, &mut |found_one| found.push(found_one));
+            for Found { target, text, unguarded } in found {
+                spelled.entry(target as Address).or_insert_with(|| text.to_owned());
                 let i = *index.entry(target as Address).or_insert_with(|| {
                     nodes.push(target);
                     uses.push(0);
@@ -62,7 +65,12 @@ impl Plan {
             let named = cycles[i].is_some() || uses[i] > 1 && is_large(node);
             (*node as Address, Target { named, knot: knots[i] })
         });
-        Plan { targets: targets.collect() }
+        Plan { targets: targets.collect(), spelled }
+    }
+
+    /// How a reference to this schema is written, the first one found; a name may be made of it.
+    pub fn spelling(&self, schema: Address) -> &str {
+        self.spelled.get(&schema).map_or("#", String::as_str)
     }
 
     /// What is known of the schema at this address; nothing special when no reference points at it.
@@ -80,22 +88,30 @@ fn is_large(schema: &Value) -> bool {
         || map.get("additionalProperties").is_some_and(Value::is_object)
 }
 
-/// Calls `found` for the target of each reference inside the schema, with whether
-/// nothing that defers stands between.
+/// A reference inside a schema: what it points at, how it is written, and whether
+/// nothing that defers stands between the schema and it.
+struct Found<'a> {
+    target: &'a Value,
+    text: &'a str,
+    unguarded: bool,
+}
+
+/// Calls `found` for each reference inside the schema.
 fn walk<'a>(
     schema: &'a Value,
     refs: &Refs<'a>,
     unguarded: bool,
     depth: usize,
-    found: &mut dyn FnMut(&'a Value, bool),
+    found: &mut dyn FnMut(Found<'a>),
 ) {
     let Some(map) = schema.as_object() else { return };
     if depth == 0 {
         return;
     }
     for key in REFERENCES {
-        if let Some(target) = map.get(*key).and_then(Value::as_str).and_then(|r| refs.find(r)) {
-            found(target, unguarded);
+        let Some(text) = map.get(*key).and_then(Value::as_str) else { continue };
+        if let Some(target) = refs.find(text) {
+            found(Found { target, text, unguarded });
         }
     }
     for (key, value) in map {

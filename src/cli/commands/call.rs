@@ -126,21 +126,16 @@ fn timeout_ms(world: &World) -> Result<Option<u64>> {
 /// Where this command puts images, audio and blobs.
 fn media(cx: &Cx, tool: &str) -> Result<Media> {
     let world = cx.world()?;
-    let dir = match world.settings.get(&settings::OUTPUT_MEDIA).as_str() {
-        "inline" => None,
-        _ => {
-            let dir = world.settings.get(&settings::OUTPUT_MEDIA_DIR);
-            Some(if dir.is_empty() { scratch(cx)? } else { world.cwd.join(dir) })
-        }
-    };
-    Ok(Media { dir, stem: names::member(tool) })
-}
-
-/// The directory for media when none is configured: below the system's for temporary files, closed to others.
-fn scratch(cx: &Cx) -> Result<PathBuf> {
+    let stem = names::member(tool);
+    if world.settings.get(&settings::OUTPUT_MEDIA) == "inline" {
+        return Ok(Media { dir: None, private: None, stem });
+    }
+    let dir = world.settings.get(&settings::OUTPUT_MEDIA_DIR);
+    if !dir.is_empty() {
+        return Ok(Media { dir: Some(world.cwd.join(dir)), private: None, stem });
+    }
+    // When none is configured: below the system's directory for temporary files, closed to others.
     let tmp = cx.env.get("TMPDIR").map(PathBuf::from).filter(|p| p.is_absolute());
-    let uid = crate::proc::uid();
-    let ours = tmp.unwrap_or_else(|| PathBuf::from("/tmp")).join(format!("mcpx-{uid}"));
-    crate::paths::ensure_private(&ours, uid)?;
-    Ok(ours.join("media"))
+    let ours = tmp.unwrap_or_else(|| PathBuf::from("/tmp")).join(format!("mcpx-{}", crate::proc::uid()));
+    Ok(Media { dir: Some(ours.join("media")), private: Some(ours), stem })
 }

@@ -3,13 +3,12 @@
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::{Cx, own_path};
 use crate::error::{Error, Kind, Result};
+use crate::proc::find_program;
+use crate::util::Env;
 use serde_json::json;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// What a configuration looks like, all of it commented out.
-const STARTER: &str = include_str!("../starter.json");
 
 /// The command.
 pub static COMMAND: Command = Command {
@@ -20,15 +19,16 @@ pub static COMMAND: Command = Command {
     rest: Rest::Mixed,
     summary: "Write a .mcpx.json to start from",
     about: "Writes .mcpx.json into the working directory, or into the directory given. A file that is there already \
-            is left alone.",
+            is left alone. The starter offers the demonstration server, shows in comments how others are written, and \
+            may be checked in; --demo writes nothing but the demonstration server, with this binary's own path.",
     flags: &[
-        Flag::switch("demo", "Configure the demonstration server that is built into this binary"),
+        Flag::switch("demo", "Configure the demonstration server alone, by this binary's own path"),
         Flag::switch("force", "Overwrite a file that is there already"),
     ],
     settings: &[],
     examples: &[
-        example("mcpx init", "a commented starter to fill in"),
-        example("mcpx init --demo", "one that works at once"),
+        example("mcpx init", "a commented starter that works at once"),
+        example("mcpx init --demo", "the demonstration server alone"),
     ],
     run,
 };
@@ -38,17 +38,13 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let path = std::path::absolute(dir)
         .map_err(|e| Error::new(Kind::Unavailable, format!("finding {}: {e}", dir.display())))?
         .join(".mcpx.json");
-    let text = if cx.inv.has("demo") { demo()? } else { STARTER.to_owned() };
+    let text = if cx.inv.has("demo") { demo()? } else { starter(&cx.env)? };
     write(&path, &text, cx.inv.has("force"))?;
     if cx.json() {
         cx.out.json(&json!({"ok": true, "path": path}))?;
         return Ok(0);
     }
-    let next = if cx.inv.has("demo") {
-        "next: mcpx ls, then mcpx call demo.echo text=hi"
-    } else {
-        "next: name your servers in it, then mcpx ls"
-    };
+    let next = "next: mcpx ls, then mcpx call demo.echo text=hi";
     cx.out.line(&format!("wrote {}\n{next}", path.display()))?;
     Ok(0)
 }
@@ -69,13 +65,28 @@ fn write(path: &Path, text: &str, force: bool) -> Result<()> {
     file.write_all(text.as_bytes()).map_err(fail)
 }
 
-/// A configuration of the demonstration server alone.
-fn demo() -> Result<String> {
+/// The starter. Where this binary is not on PATH it is named by its path, so that the starter works here.
+fn starter(env: &Env) -> Result<String> {
+    let text = crate::config::starter();
+    if find_program("mcpx".as_ref(), env, Path::new("/")).is_ok() {
+        return Ok(text.to_owned());
+    }
+    let path = serde_json::Value::from(own_path_text()?).to_string();
+    Ok(text.replacen("\"command\": \"mcpx\"", &format!("\"command\": {path}"), 1))
+}
+
+/// This binary's own path, for a configuration.
+fn own_path_text() -> Result<String> {
     let exe = own_path()?;
-    let exe = exe.to_str().ok_or_else(|| {
+    exe.to_str().map(str::to_owned).ok_or_else(|| {
         Error::new(Kind::Unavailable, format!("the path of this binary is not UTF-8: {}", exe.display()))
             .hint("install mcpx under a path that is")
-    })?;
+    })
+}
+
+/// A configuration of the demonstration server alone.
+fn demo() -> Result<String> {
+    let exe = own_path_text()?;
     let body = json!({
         "mcpServers": {
             "demo": {
@@ -111,18 +122,11 @@ mod tests {
 
     #[test]
     fn what_is_written_is_a_configuration() {
-        let empty = crate::config::parse(STARTER, Path::new("x")).unwrap();
-        assert!(empty.value["mcpServers"].as_object().unwrap().is_empty());
-        // The examples in it are complete too.
-        let uncommented: Vec<&str> = STARTER
-            .lines()
-            .map(|line| match line.trim_start().strip_prefix("// ") {
-                Some(code) if !code.starts_with(|c: char| c.is_alphabetic() || c == '$') => code,
-                _ => line,
-            })
-            .collect();
-        let full = crate::config::parse(&uncommented.join("\n"), Path::new("x")).unwrap();
-        assert_eq!(full.value["mcpServers"].as_object().unwrap().len(), 2);
+        // No mcpx is on this PATH, so the starter names the binary itself.
+        let env = Env::from_pairs([("PATH", "/nonexistent")]);
+        let starter = crate::config::parse(&starter(&env).unwrap(), Path::new("x")).unwrap();
+        let command = starter.value["mcpServers"]["demo"]["command"].as_str().unwrap();
+        assert!(Path::new(command).is_absolute(), "{command}");
         let demo = crate::config::parse(&demo().unwrap(), Path::new("x")).unwrap();
         assert_eq!(demo.value["mcpServers"]["demo"]["args"][0], "demo-server");
     }

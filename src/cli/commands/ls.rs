@@ -2,6 +2,7 @@
 
 use super::super::command::{Command, Group, Rest, example};
 use super::super::cx::{Cx, nothing_configured};
+use super::super::out::note;
 use super::super::schemas;
 use super::super::table::{Cell, Table, Tone};
 use crate::api::wire::NamespaceRow;
@@ -27,20 +28,20 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let rows = schemas::rows(cx)?;
-    cx.warn()?;
     let world = cx.world()?;
     if cx.json() {
         let sources: Vec<_> = world.config.sources.iter().map(|s| &s.path).collect();
-        let body = json!({"ok": true, "namespaces": rows, "sources": sources});
+        let warnings = &world.config.warnings;
+        let body = json!({"ok": true, "namespaces": rows, "sources": sources, "warnings": warnings});
         cx.out.json(&body)?;
         return Ok(0);
     }
     if rows.is_empty() {
         let text = format!(
-            "{}\nmcpx init writes a .mcpx.json to start from; mcpx init --demo one that works at once",
+            "{}\nmcpx init writes a .mcpx.json to start from, with a demonstration server in it",
             nothing_configured(world)
         );
-        super::super::out::note(&text);
+        note(&text);
         return Ok(0);
     }
     let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);

@@ -4,17 +4,21 @@
 use super::command::Command;
 
 pub mod call;
+pub mod client;
 pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod exec;
 pub mod help;
 pub mod init;
 pub mod ls;
 pub mod refresh;
 pub mod reload;
-// pub mod resolve;
+pub mod resolve;
 pub mod restart;
+pub mod run;
+pub mod scripts;
 pub mod search;
 pub mod status;
 pub mod stop;
@@ -29,6 +33,10 @@ pub static COMMANDS: &[&Command] = &[
     &tools::COMMAND,
     &types::COMMAND,
     &call::COMMAND,
+    &exec::COMMAND,
+    &run::COMMAND,
+    &scripts::COMMAND,
+    &client::COMMAND,
     &status::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
@@ -36,7 +44,7 @@ pub static COMMANDS: &[&Command] = &[
     &restart::COMMAND,
     &refresh::COMMAND,
     &reload::COMMAND,
-    // &resolve::COMMAND,
+    &resolve::COMMAND,
     &init::COMMAND,
     &version::COMMAND,
     &help::COMMAND,

@@ -17,7 +17,7 @@ pub static COMMAND: Command = Command {
     about: "Prints the socket, the endpoint, the configuration and whether the daemon runs, for this directory or \
             the one given. The answer depends on the directory alone, so --config has no part in it.",
     flags: &[],
-    settings: &["paths.state"],
+    settings: &[],
     examples: &[
         example("mcpx resolve", "for the working directory"),
         example("mcpx --json resolve /srv/project", "for another one, for a program"),
@@ -30,7 +30,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let dir = std::path::absolute(dir)
         .map_err(|e| Error::new(Kind::Unavailable, format!("finding {}: {e}", dir.display())))?;
     let answer = api::resolve(&dir, &cx.env, &cx.dirs()?)?;
-    let value = serde_json::to_value(&answer).map_err(|e| super::super::internal(format!("writing JSON: {e}")))?;
+    let value =
+        serde_json::to_value(&answer).map_err(|e| super::super::internal(format!("writing JSON: {e}")))?;
     if cx.json() {
         cx.out.json(&value)?;
         return Ok(0);

@@ -4,7 +4,7 @@ use super::super::command::{Command, Group, MANY, Rest, example};
 use super::super::cx::{Cx, no_servers};
 use super::super::out::note;
 use super::super::schemas;
-use super::super::table::{Cell, Table, Tone, fit};
+use super::super::table::fit;
 use crate::catalog::search;
 use crate::error::Result;
 use crate::settings;
@@ -75,12 +75,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if let Some(near) = hits.iter().find_map(|h| h.near.as_deref()) {
         note(&format!("no tool matches {query:?}; showing {near:?}"));
     }
-    let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
-    for hit in &hits {
-        let description = fit(&hit.description, describe);
-        table.row(vec![Cell::new(&hit.signature).tone(Tone::Strong), Cell::new(description)]);
-    }
-    let text = table.render(cx.width(), cx.color());
+    let lines: Vec<(String, String)> =
+        hits.into_iter().map(|h| (h.signature, fit(&h.description, describe))).collect();
+    let text = super::tools::listing(cx, &lines);
     cx.out.text(&text)?;
     Ok(0)
 }

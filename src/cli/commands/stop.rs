@@ -39,15 +39,19 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let mut failure = None;
     if cx.inv.has("all") {
         for (info, live, _) in api::daemons(&cx.dirs()?) {
-            if !live {
+            // A daemon has two names for a while after its configuration changed.
+            if !live || stopped.iter().any(|gone| gone.pid == info.pid) {
                 continue;
             }
+            let (pid, ticks) = (info.pid, info.start_ticks);
             match Client::connect(info).and_then(|c| stop(cx, &c)) {
                 Ok(gone) => stopped.push(gone),
+                // It left by itself in the meantime.
+                Err(_) if !proc::alive(pid, ticks) => {}
                 Err(e) => failure = Some(e),
             }
         }
-    } else if let Some(client) = cx.running()? {
+    } else if let Some(client) = cx.running().map_err(point_at_all)? {
         stopped.push(stop(cx, &client)?);
     }
     drop(progress);
@@ -65,6 +69,15 @@ fn run(cx: &mut Cx) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// A configuration that cannot be read names no daemon.
+fn point_at_all(e: Error) -> Error {
+    if e.kind() != Kind::Config {
+        return e;
+    }
+    let hint = e.hint_text().map(|h| format!("{h}\n")).unwrap_or_default();
+    e.hint(format!("{hint}mcpx stop --all reads no configuration"))
 }
 
 /// A daemon that was stopped.

@@ -4,9 +4,9 @@ use super::super::command::{Command, Group, MANY, Rest, example};
 use super::super::cx::{Cx, no_servers};
 use super::super::out::note;
 use super::super::schemas;
-use super::super::table::{Cell, Table, Tone};
+use super::super::table::{Cell, Table, Tone, paint};
 use crate::catalog::names;
-use crate::catalog::rows::Row;
+use crate::catalog::rows::{self, Row};
 use crate::error::{Error, Result};
 use crate::settings;
 use serde_json::{Value, json};
@@ -42,13 +42,13 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);
     let mut failure: Option<Error> = None;
-    let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
+    let mut lines: Vec<(String, String)> = Vec::new();
     for k in schemas::load_rows(cx, picked)? {
         match k.tools {
             Ok(rows) => {
                 for row in rows {
                     let call = format!("{}.{}", k.namespace.ident, row.signature);
-                    table.row(vec![Cell::new(call).tone(Tone::Strong), Cell::new(row.sentence(describe))]);
+                    lines.push((call, named(&row, describe)));
                 }
             }
             Err(e) => {
@@ -57,18 +57,47 @@ fn run(cx: &mut Cx) -> Result<u8> {
             }
         }
     }
-    let text = table.render(cx.width(), cx.color());
+    let text = listing(cx, &lines);
     // A namespace that was asked for and cannot be shown is a failure; among all of them it is a remark.
     let exit = failure.filter(|_| !wanted.is_empty()).map_or(0, |e| e.exit_code());
     cx.out.text(&text)?;
     Ok(exit)
 }
 
+/// Signatures with descriptions: in two columns on a terminal, else a line each, as long as it takes.
+pub fn listing(cx: &Cx, lines: &[(String, String)]) -> String {
+    let width = cx.width();
+    if width.is_some() {
+        let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
+        for (call, text) in lines {
+            table.row(vec![Cell::new(call).tone(Tone::Strong), Cell::new(text)]);
+        }
+        return if lines.is_empty() { String::new() } else { table.render(width, cx.color()) };
+    }
+    let mut out = String::new();
+    for (call, text) in lines {
+        out.push_str(&paint(call, Tone::Strong, cx.color()));
+        if !text.is_empty() {
+            out.push_str(" // ");
+            out.push_str(text);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The description, behind the exact name where a program has to write another one.
+fn named(row: &Row, describe: usize) -> String {
+    let text = row.sentence(describe);
+    let member = row.signature.split('(').next().unwrap_or_default();
+    if member == row.name { text } else { format!("[{}] {text}", row.name).trim_end().to_owned() }
+}
+
 /// The tools in full, for a program.
 fn json(cx: &mut Cx) -> Result<u8> {
     let wanted = cx.inv.words()?;
     let known = schemas::load(cx, schemas::select(cx.world()?, &wanted)?)?;
-    let (mut rows, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
+    let (mut found, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
     for k in &known {
         let (server, ident) = (&k.namespace.def.name, &k.namespace.ident);
         let schema = match &k.tools {
@@ -80,20 +109,21 @@ fn json(cx: &mut Cx) -> Result<u8> {
             }
         };
         let members = names::unique_members(schema.tools.iter().map(|t| t.name.as_str()));
-        for (tool, member) in schema.tools.iter().zip(members) {
+        let lines = rows::rows(schema);
+        for ((tool, member), line) in schema.tools.iter().zip(members).zip(lines) {
             let mut row = json!({
                 "server": server, "ident": ident, "tool": tool.name, "member": member,
-                "signature": format!("{ident}.{}", Row::of(tool).signature),
+                "signature": format!("{ident}.{}", line.signature),
             });
             // The tool's own fields under MCP's names; its name is there already.
             if let (Some(row), Ok(Value::Object(fields))) = (row.as_object_mut(), serde_json::to_value(tool))
             {
                 row.extend(fields.into_iter().filter(|(key, _)| key != "name"));
             }
-            rows.push(row);
+            found.push(row);
         }
     }
     drop(known);
-    cx.out.json(&json!({"ok": true, "tools": rows, "errors": failed}))?;
+    cx.out.json(&json!({"ok": true, "tools": found, "errors": failed}))?;
     Ok(0)
 }

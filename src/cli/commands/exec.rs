@@ -1,0 +1,69 @@
+//! `mcpx exec`: runs code that was typed, or comes on standard input.
+
+use super::super::args::{usage, utf8};
+use super::super::command::{Command, Flag, Group, MANY, Rest, example};
+use super::super::cx::Cx;
+use super::super::running;
+use crate::error::Result;
+use crate::script::Source;
+use std::io::Read;
+
+/// The flags that exec and run share.
+pub const FLAGS: &[Flag] = &[
+    Flag::value("timeout", "DURATION", "Stop the script after this long; 0 never does").of("script.timeout"),
+    Flag::value("call-timeout", "DURATION", "Give up each call after this long").of("pool.callTimeout"),
+    Flag::value("runtime", "NAME", "deno, bun, node, a declared runtime or a path").of("script.runtime"),
+    Flag::value("permissions", "PROFILE", "What the script may do besides calling tools")
+        .of("script.permissions"),
+    Flag::value("session", "KEY", "The session that its calls belong to"),
+    Flag::value("env", "KEY=VALUE", "Add a variable to the script's environment; may be repeated"),
+    Flag::value("cwd", "DIRECTORY", "Run it there"),
+    Flag::switch("dry-run", "Print what would run, and run nothing"),
+    Flag::switch("explain", "Say which runtime was chosen, and why"),
+];
+
+/// The command.
+pub static COMMAND: Command = Command {
+    name: "exec",
+    group: Group::Run,
+    words: "<code>|- [<arguments>…]",
+    count: (1, MANY),
+    rest: Rest::Mixed,
+    summary: "Run code that calls tools",
+    about: "Every namespace is a variable: await demo.echo({ text: \"hi\" }). A result arrives unwrapped; its raw form \
+            is .raw of the same call. A tool's error throws ToolError. The value of the code is printed; emit(value) \
+            prints one line of JSON at once; log.info(\"fetched {n}\", { n }) writes to standard error. Code is \
+            JavaScript, or TypeScript where the runtime knows it. With - the code is read from standard input.\n\n\
+            With --json the run is one document: ok, exitCode, durationMs, runtime, result, results, logs, stdout, \
+            stderr.",
+    flags: FLAGS,
+    settings: &["script.runtimeOrder"],
+    examples: &[
+        example("mcpx exec 'await demo.echo({ text: \"hi\" })'", "one call; its value is printed"),
+        example(
+            "mcpx exec 'const { sum } = await demo.add({ a: 1, b: 2 }); return sum * 2'",
+            "several statements",
+        ),
+        example("mcpx exec - < job.js", "code from a file"),
+        example(
+            "mcpx --json exec --timeout 10s --permissions read 'demo.counter()'",
+            "a document, within limits",
+        ),
+    ],
+    run,
+};
+
+fn run(cx: &mut Cx) -> Result<u8> {
+    let code = if cx.inv.words[0] == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(|e| usage(format!("reading the code from standard input: {e}")))?;
+        String::from_utf8(bytes).map_err(|_| usage("the code on standard input is not UTF-8"))?
+    } else {
+        utf8(&cx.inv.words[0], "the code")?.to_owned()
+    };
+    let args = cx.inv.words[1..].to_vec();
+    running::run(cx, Source::Inline(code), args)
+}

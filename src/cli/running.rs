@@ -1,0 +1,214 @@
+//! What exec and run have in common: prepares the script, opens a run at the
+//! daemon, carries out the plan, and shows what came of it.
+
+use super::args::usage;
+use super::cx::{Cx, World};
+use super::out::{complain, note};
+use super::progress::Progress;
+use super::schemas;
+use super::table::one_line;
+use crate::api::Client;
+use crate::api::wire::OpenRun;
+use crate::error::{Kind, Result};
+use crate::script::{
+    self, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
+};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// How many random bytes name a run that no daemon knows of.
+const RUN_ID: usize = 8;
+
+/// Runs a script and gives the exit code.
+pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
+    let world = cx.world()?;
+    let cwd = directory(cx, world)?;
+    let spec = RunSpec { source: settle(source, world), args, cwd, env: variables(cx)?, capture: cx.json() };
+    let local = Local { settings: &world.settings, env: &cx.env, dirs: &world.dirs };
+    let prepared = script::prepare(&spec, &local)?;
+    if cx.inv.has("dry-run") {
+        let plan = prepared.plan(offline(cx, world)?);
+        return show(cx, &plan);
+    }
+    // The run lasts as long as the client that opened it.
+    let (_client, link) = open(cx, world, &prepared)?;
+    let plan = prepared.plan(link);
+    if cx.inv.has("explain") {
+        note(&format!("{}: {}", plan.runtime_name, plan.why.join("; ")));
+    }
+    let color = cx.color() && std::io::stderr().is_terminal();
+    let outcome = script::execute(plan, Box::new(move |piece| pass_on(piece, color)))?;
+    finish(cx, &outcome)
+}
+
+/// The working directory of the script.
+fn directory(cx: &Cx, world: &World) -> Result<PathBuf> {
+    let Some(typed) = cx.inv.value("cwd") else { return Ok(world.cwd.clone()) };
+    let path = world.cwd.join(typed);
+    if !path.is_dir() {
+        return Err(usage(format!("--cwd: {} is not a directory", path.display())));
+    }
+    Ok(path)
+}
+
+/// A path that was typed is meant from here, whatever `--cwd` says.
+fn settle(source: Source, world: &World) -> Source {
+    match source {
+        Source::Script(typed) => match world.cwd.join(&typed) {
+            file if Path::new(&typed).is_relative() && file.is_file() => match file.to_str() {
+                Some(absolute) => Source::Script(absolute.to_owned()),
+                None => Source::Script(typed),
+            },
+            _ => Source::Script(typed),
+        },
+        inline => inline,
+    }
+}
+
+/// The variables of `--env`.
+fn variables(cx: &Cx) -> Result<Vec<(OsString, OsString)>> {
+    cx.inv
+        .values("env")
+        .map(|pair| {
+            let bytes = pair.as_bytes();
+            match bytes.iter().position(|b| *b == b'=') {
+                Some(at) if at > 0 => Ok((
+                    OsString::from_vec(bytes[..at].to_vec()),
+                    OsString::from_vec(bytes[at + 1..].to_vec()),
+                )),
+                _ => Err(usage(format!("--env takes KEY=VALUE, not {:?}", pair.to_string_lossy()))),
+            }
+        })
+        .collect()
+}
+
+/// Opens the run at the daemon.
+fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, Link)> {
+    let link = offline(cx, world)?;
+    let named = ["daemon.socket", "daemon.endpoint"]
+        .iter()
+        .any(|key| world.settings.explain(key).is_some_and(|r| !r.value.text().is_empty()));
+    if link.namespaces.is_empty() && !named {
+        // There is nothing to call, so nobody to ask.
+        return Ok((None, Link { run: crate::util::random_hex(RUN_ID)?, ..link }));
+    }
+    let progress = Progress::start("opening the run");
+    let client = cx.daemon(&progress)?;
+    let opened = client.open_run(&OpenRun { context: cx.context()? })?;
+    let channel = if prepared.wants_channel() { Some(client.channel(&opened.run)?) } else { None };
+    let namespaces =
+        opened.namespaces.into_iter().map(|n| Namespace { name: n.name, ident: n.ident }).collect();
+    let link = Link {
+        run: opened.run,
+        session: opened.session,
+        ephemeral: opened.ephemeral,
+        namespaces,
+        socket: client.info().socket.clone(),
+        endpoint: opened.endpoint,
+        token: opened.token,
+        channel,
+        ..link
+    };
+    Ok((Some(client), link))
+}
+
+/// What is known of a run without a daemon.
+fn offline(cx: &Cx, world: &World) -> Result<Link> {
+    let context = cx.context()?;
+    let namespaces = schemas::select(world, &[])?
+        .into_iter()
+        .map(|n| Namespace { name: n.def.name.clone(), ident: n.ident })
+        .collect();
+    Ok(Link {
+        ephemeral: context.session.is_none(),
+        session: context.session.unwrap_or_default(),
+        session_id: context.session_id.unwrap_or_default(),
+        parent_session_id: context.parent_session_id.unwrap_or_default(),
+        namespaces,
+        config_path: world.config.path().map(Path::to_owned),
+        report_input: true,
+        ..Link::default()
+    })
+}
+
+/// Prints the plan.
+fn show(cx: &mut Cx, plan: &Plan) -> Result<u8> {
+    if cx.json() {
+        cx.out.json(&plan.to_json())?;
+    } else {
+        cx.out.text(&plan.to_string())?;
+    }
+    Ok(0)
+}
+
+/// Hands on what the script writes to standard error.
+fn pass_on(piece: Stderr, color: bool) {
+    let mut stderr = std::io::stderr().lock();
+    // Whoever closed our stderr does not want it.
+    let _ = match piece {
+        Stderr::Text(bytes) => stderr.write_all(bytes),
+        Stderr::Log(record) => stderr.write_all(log_line(record, color).as_bytes()),
+    };
+}
+
+/// A log record as a line: the level, the message, and those fields that the message does not show.
+fn log_line(record: &LogRecord, color: bool) -> String {
+    let mut line = format!("{:5} {}", record.level, record.message.trim_end());
+    if let Some(Value::Object(fields)) = &record.fields {
+        for (key, value) in fields {
+            let text = value.as_str().map_or_else(|| value.to_string(), one_line);
+            if !record.message.contains(&text) {
+                line.push_str(&format!(" {key}={text}"));
+            }
+        }
+    }
+    if color {
+        let code = match record.level.as_str() {
+            "error" => "31",
+            "warn" => "33",
+            _ => "2",
+        };
+        line = format!("\x1b[{code}m{line}\x1b[0m");
+    }
+    line.push('\n');
+    line
+}
+
+/// Shows how the run ended.
+fn finish(cx: &mut Cx, outcome: &Outcome) -> Result<u8> {
+    if cx.json() {
+        let document = outcome.document()?;
+        cx.out.line(&document)?;
+    } else if let Some(e) = &outcome.ended
+        && !(e.kind() == Kind::Script && outcome.exit_code == INTERRUPTED)
+    {
+        complain(e);
+    }
+    Ok(outcome.exit_code)
+}
+
+/// The exit code after Ctrl-C, of which nobody needs to be told.
+const INTERRUPTED: u8 = 130;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_log_line_shows_what_the_message_does_not() {
+        let record = |fields: Value| LogRecord {
+            level: "info".into(),
+            at: 0,
+            message: "fetched 3".into(),
+            fields: Some(fields),
+            source: None,
+        };
+        assert_eq!(log_line(&record(json!({"n": 3})), false), "info  fetched 3\n");
+        assert_eq!(log_line(&record(json!({"n": 3, "from": "a\nb"})), false), "info  fetched 3 from=a b\n");
+        assert!(log_line(&record(json!(null)), true).starts_with("\x1b[2minfo"));
+    }
+}

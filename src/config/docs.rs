@@ -1,0 +1,190 @@
+//! Renders `docs/configuration.md` from the tables of settings and of a
+//! server's members, and keeps the starter file for `mcpx init`.
+
+use super::fields::{FIELDS, Field, OPTIONS};
+use super::search::{NEAR, SYSTEM};
+use crate::settings;
+use std::fmt::Write;
+
+/// The content of a new `.mcpx.json`: the demonstration server, and examples in comments.
+pub fn starter() -> &'static str {
+    include_str!("starter.jsonc")
+}
+
+/// The whole of `docs/configuration.md`.
+pub fn configuration_md() -> String {
+    let mut out = String::from(INTRODUCTION);
+    let near = NEAR.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let _ = write!(
+        out,
+        "
+1. in the working directory (its links resolved) and in each directory above it: {near};
+2. `$XDG_CONFIG_HOME/mcpx/config.json`, else `~/.config/mcpx/config.json`;
+3. `~/.mcpx.json`;
+4. `{SYSTEM}`.
+{FILES}{SERVERS}"
+    );
+    table(&mut out, FIELDS);
+    out.push_str(OWN);
+    table(&mut out, OPTIONS);
+    out.push_str(REST);
+    out.push_str(&settings::settings_md());
+    out
+}
+
+fn table(out: &mut String, fields: &[Field]) {
+    out.push_str("\n| member | meaning |\n| --- | --- |\n");
+    for (name, meaning) in fields {
+        let _ = writeln!(out, "| `{name}` | {meaning} |");
+    }
+}
+
+const INTRODUCTION: &str = "\
+<!-- Written by `make docs`; change the tables in src/settings and src/config instead. -->
+# Configuration
+
+A configuration file is a JSON object. Comments (`//`, `/* */`) and trailing commas are allowed. It defines servers under `mcpServers`, the same object that other MCP hosts use, and may give settings.
+
+```jsonc
+{
+  \"mcpServers\": {
+    \"files\": {
+      \"command\": \"npx\",
+      \"args\": [\"-y\", \"@modelcontextprotocol/server-filesystem\", \"${FILES_DIR:-.}\"],
+      \"mcpx\": { \"scope\": \"repo\" },
+    },
+    \"tracker\": {
+      \"url\": \"https://tracker.example.com/mcp\",
+      \"headers\": { \"Authorization\": \"Bearer ${TRACKER_TOKEN:-}\" },
+    },
+  },
+  // Settings, by family.
+  \"pool\": { \"callTimeout\": \"2m\" },
+}
+```
+
+`mcpx init` writes a first one.
+
+## Where it is looked for
+
+Every one of these that exists contributes, the nearest first:
+";
+
+const FILES: &str = "
+The nearest file wins a server by its name, and a setting by its key. `--config FILE` or `MCPX_CONFIG` reads exactly that one file instead, which must exist.
+
+A file that belongs to somebody else (other than root), or that others may write to, is refused: it could have any command run as you. Write access for a group is accepted where the group has the user's own number, as a user-private group has.
+
+`servers` is read in place of `mcpServers` where a file has only that.
+
+## Servers
+";
+
+const OWN: &str = "
+`${VAR}` and `${VAR:-default}` are filled in from the environment in `command`, `args`, `env`, `cwd`, `url` and `headers`; the default also stands in for an empty variable, and may itself hold variables. A variable that is not set, and any other fault in a definition, is that server's problem alone: it is shown with file and line where the server is listed, and the others work.
+
+Members of the `mcpx` block; an unknown one makes the server unusable:
+";
+
+const REST: &str = "
+## Settings
+
+A setting can be given in a file, by a variable, in a preset, by a flag, and to a running daemon. Each outranks those before it:
+
+default < file (the nearest last) < environment < preset < flag < runtime override
+
+In a file, `pool.callTimeout` is `\"pool\": { \"callTimeout\": \"2m\" }`, or `\"pool.callTimeout\": \"2m\"`. A variable that is set but empty says nothing. A flag of the kind true or false needs no value, and `--no-` before its name means false. Two spellings of one setting in one place must agree.
+
+- A duration is `250ms`, `30s`, `1h30m` or `0`; units: d, h, m, s, ms, us, ns.
+- A size is `65536`, `64KiB` (1024) or `16MB` (1000).
+- A list is a JSON array, or text separated by commas.
+- A path may begin with `~/`. A relative one is taken from the directory of the file that says it; for `.mcpx/config.json` that is the directory that holds `.mcpx`.
+
+Unknown keys are reported with the nearest known one.
+
+### Presets
+
+A preset is a named list of mcpx's own flags, one token an entry:
+
+```jsonc
+{
+  \"presets\": {
+    \"ci\": [\"--json\", \"--log-level=warn\"],
+    \"debug\": [\"--log-level=debug\", \"--timeout=30s\"],
+  },
+}
+```
+
+`--preset ci,debug`, `MCPX_PRESET` or `\"preset\"` in a file selects presets. They apply in that order, and a later one wins. A flag on the command line wins over every preset. Flags that the running command does not take are skipped, because one preset is meant to serve several commands. A preset cannot select presets. Of two presets of one name, the nearest file's counts.
+
+## All settings
+";
+
+const SERVERS: &str = "
+A server has a `command` or a `url`. Members that only other hosts know (`type`, for instance) are passed over.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{Scratch, load_text};
+    use crate::config::{Transport, load};
+    use crate::settings::Settings;
+    use crate::util::Env;
+
+    #[test]
+    fn the_documentation_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(written == configuration_md(), "docs/configuration.md is not current; run: make docs");
+    }
+
+    #[test]
+    fn every_example_of_the_documentation_loads() {
+        let text = configuration_md();
+        let examples: Vec<&str> =
+            text.split("```jsonc\n").skip(1).filter_map(|e| e.split("```").next()).collect();
+        assert_eq!(examples.len(), 2);
+        for example in examples {
+            let config = load_text(example);
+            assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+            assert!(config.servers.iter().all(|s| s.problem.is_none()), "{:?}", config.servers);
+            let env = Env::default();
+            let layers = config.settings_layers(&env);
+            assert!(settings::defined_presets(&layers.files).is_ok());
+            Settings::resolve(layers).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_starter_offers_the_demonstration_server_and_its_examples_are_valid() {
+        let config = load_text(starter());
+        assert_eq!(config.servers.len(), 1);
+        assert!(config.warnings.is_empty());
+        let demo = config.server("demo").unwrap();
+        assert!(demo.enabled && demo.problem.is_none());
+        assert!(
+            matches!(&demo.transport, Transport::Stdio { command, args, .. } if command == "mcpx" && args == &["demo-server"])
+        );
+
+        // The examples in its comments are valid as well.
+        let uncommented: String = starter()
+            .lines()
+            .map(|l| {
+                l.trim_start()
+                    .strip_prefix("// ")
+                    .filter(|l| l.trim_start().starts_with(['"', '}']))
+                    .unwrap_or(l)
+            })
+            .filter(|l| !l.contains("Try: "))
+            .fold(String::new(), |all, line| all + line + "\n");
+        let scratch = Scratch::new();
+        scratch.file("w/.mcpx.json", &uncommented);
+        let env = Env::from_pairs([("EXAMPLE_TOKEN", "a"), ("TRACKER_TOKEN", "b")]);
+        let config = load(&scratch.options(&env)).unwrap();
+        let names: Vec<&str> = config.servers.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["demo", "files", "tracker"]);
+        assert!(config.servers.iter().all(|s| s.problem.is_none()), "{:?}", config.servers);
+        assert!(config.layers[0].values.contains_key("pool") && config.warnings.is_empty());
+    }
+}

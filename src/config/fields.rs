@@ -1,0 +1,43 @@
+//! The members of a server's definition, with what they mean; the
+//! documentation is made from them, and a test holds the reader to them.
+
+/// A member's name, and what it means.
+pub(super) type Field = (&'static str, &'static str);
+
+/// The members that mcpx reads of a server's block; it passes over others.
+pub(super) const FIELDS: &[Field] = &[
+    (
+        "command",
+        "the program to start: a name that is looked up on PATH, or a path; a relative path is taken from the file's directory",
+    ),
+    ("args", "its arguments, a list of texts"),
+    ("env", "variables on top of the inherited ones, an object of texts"),
+    ("cwd", "its working directory; a relative one is taken from the file's directory"),
+    (
+        "url",
+        "instead of `command`: the address of a server that is already there, `http://` or `https://` (`serverUrl` and `httpUrl` mean the same)",
+    ),
+    ("headers", "headers to send to it, an object of texts"),
+    (
+        "enabled",
+        "`false` switches the server off (`\"disabled\": true` means the same); in a block without `command` and `url` it switches the server of that name that a file further away defines",
+    ),
+    ("description", "what it is for; `mcpx ls` and `mcpx search` show it"),
+    ("mcpx", "options of mcpx's own, below"),
+];
+
+/// Other hosts' names for members of [`FIELDS`].
+#[cfg(test)]
+pub(super) const SYNONYMS: &[&str] = &["disabled", "httpUrl", "serverUrl"];
+
+/// The members of an `"mcpx"` block; an unknown one there is an error.
+pub(super) const OPTIONS: &[Field] = &[
+    ("callTimeout", "how long a call may take, instead of `pool.callTimeout`"),
+    ("description", "instead of the `description` beside the block"),
+    ("enabled", "instead of the `enabled` beside the block"),
+    ("idleTimeout", "how long an unused instance is kept, instead of `pool.idleTimeout`"),
+    ("max", "how many instances may run, instead of `pool.max`"),
+    ("scope", "what an instance is keyed by, instead of `pool.scope`"),
+    ("sharing", "whether an instance takes several calls at once, instead of `pool.sharing`"),
+    ("startTimeout", "how long a start may take, instead of `pool.startTimeout`"),
+];

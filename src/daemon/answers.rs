@@ -1,0 +1,425 @@
+//! Carries out each operation of the table. Knows nothing of HTTP or of frames.
+
+use super::events::Event;
+use super::router::{Asker, Done, Origin, Params};
+use super::runs::{self, Tie};
+use super::state::{Current, Daemon, VERSION};
+use crate::api::ops::{Id, Operation};
+use crate::api::wire::{CallContext, CallRequest, InstanceRow, NamespaceRow, OpenRun, OpenedRun};
+use crate::api::{self, docs};
+use crate::catalog::ServerSchema;
+use crate::config::ServerDef;
+use crate::error::{Error, Kind, Result};
+use crate::pool::{Call, Caller, InstanceStatus, Namespace};
+use crate::proc;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Deserialize)]
+struct Fresh {
+    #[serde(default)]
+    fresh: bool,
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    #[serde(default, deserialize_with = "one_or_many")]
+    server: Vec<String>,
+    #[serde(default)]
+    fresh: bool,
+}
+
+#[derive(Deserialize)]
+struct Refreshed {
+    servers: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Restarted {
+    server: Option<String>,
+    session: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OfRun {
+    run: String,
+}
+
+#[derive(Deserialize)]
+struct Resolved {
+    dir: PathBuf,
+}
+
+/// A list of names; one alone needs no brackets.
+fn one_or_many<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        One(String),
+        Many(Vec<String>),
+    }
+    Names::deserialize(source).map(|names| match names {
+        Names::One(name) => vec![name],
+        Names::Many(names) => names,
+    })
+}
+
+/// Carries out one operation.
+pub fn perform(
+    daemon: &Arc<Daemon>,
+    op: &'static Operation,
+    params: Params<'_>,
+    asker: &Asker<'_>,
+) -> Result<Done> {
+    if matches!(asker.origin, Origin::Channel(_)) && !op.on_channel {
+        return Err(Error::new(Kind::Refused, format!("{} cannot be asked on a channel", op.name)));
+    }
+    match op.id {
+        Id::Call => call(daemon, params.parse(op)?, asker).map(Done::Tool),
+        Id::Channel => match asker.origin {
+            Origin::Unix(_) => daemon.runs.get(&params.parse::<OfRun>(op)?.run).map(Done::Channel),
+            _ => Err(Error::new(Kind::Refused, "a channel is opened on the unix socket")),
+        },
+        Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
+        Id::Health => json_of(&health(daemon)),
+        Id::Namespaces => {
+            let fresh = params.parse::<Fresh>(op)?.fresh;
+            json_of(&json!({"namespaces": rows(daemon, &daemon.pool.namespaces(fresh))}))
+        }
+        Id::OpenApi => json_of(&docs::openapi(VERSION)),
+        Id::OpenRun => open_run(daemon, params.parse(op)?, asker),
+        Id::Refresh => refresh(daemon, params.parse::<Refreshed>(op)?.servers),
+        Id::Reload => reload(daemon),
+        Id::Resolve => {
+            let dir = params.parse::<Resolved>(op)?.dir;
+            json_of(&api::resolve(&dir, &daemon.origin.env, &daemon.origin.dirs)?)
+        }
+        Id::Restart => {
+            let wanted: Restarted = params.parse(op)?;
+            if let Some(name) = &wanted.server {
+                known(&daemon.current(), name)?;
+            }
+            let count = daemon.pool.restart(wanted.server.as_deref(), wanted.session.as_deref());
+            json_of(&json!({"restarted": count}))
+        }
+        Id::Schemas => schemas(daemon, params.parse(op)?),
+        Id::Shutdown => {
+            daemon.tell(Event::Shutdown("it was asked to"));
+            json_of(&json!({"ok": true}))
+        }
+        Id::Status => json_of(&status(daemon)),
+    }
+}
+
+fn json_of(value: &impl Serialize) -> Result<Done> {
+    serde_json::to_vec(value)
+        .map(Done::Json)
+        .map_err(|e| Error::new(Kind::Internal, format!("writing an answer: {e}")))
+}
+
+fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Box<RawValue>> {
+    let (caller, own) = caller_of(daemon, call.context, asker);
+    let outcome = daemon.pool.call(
+        Call {
+            server: &call.server,
+            tool: &call.tool,
+            arguments: call.arguments,
+            timeout: call.timeout_ms.map(Duration::from_millis),
+            cancel: asker.cancel,
+            progress: asker.progress.clone(),
+        },
+        &caller,
+    );
+    if own {
+        daemon.pool.end_session(&caller.session);
+    }
+    outcome
+}
+
+/// Who calls, and whether the session ends with this call.
+fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Caller, bool) {
+    if let Origin::Channel(run) = &asker.origin {
+        run.touch();
+        return (run.caller.clone(), false);
+    }
+    let run = context.run.as_deref().and_then(|id| daemon.runs.get(id).ok());
+    if let Some(run) = &run {
+        run.touch();
+    }
+    let mut caller = runs::caller(context);
+    if !caller.session.is_empty() {
+        return (caller, false);
+    }
+    // A program that a run started calls by itself: it belongs to the run.
+    if let Some(run) = run {
+        caller.session.clone_from(&run.caller.session);
+        caller.ephemeral = run.caller.ephemeral;
+        return (caller, false);
+    }
+    caller.session = daemon.runs.mint("call");
+    caller.ephemeral = true;
+    (caller, true)
+}
+
+fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<Done> {
+    let tie = match asker.origin {
+        Origin::Unix(peer) => Tie::Peer(peer),
+        _ => Tie::Loose,
+    };
+    let current = daemon.current();
+    let run = daemon.runs.open(wanted.context, tie)?;
+    let usable = |server: &ServerDef| server.enabled && server.problem.is_none();
+    json_of(&OpenedRun {
+        run: run.id.clone(),
+        session: run.caller.session.clone(),
+        ephemeral: run.caller.ephemeral,
+        namespaces: current
+            .config
+            .servers
+            .iter()
+            .zip(&current.names)
+            .filter(|(server, _)| usable(server))
+            .map(|(_, names)| names.clone())
+            .collect(),
+        endpoint: current.endpoint.clone(),
+        token: current.token.clone(),
+    })
+}
+
+fn close_run(daemon: &Daemon, id: &str) -> Result<Done> {
+    daemon.runs.get(id)?;
+    daemon.end_sessions(daemon.runs.close(id));
+    json_of(&json!({"ok": true}))
+}
+
+fn health(daemon: &Daemon) -> Value {
+    let current = daemon.current();
+    json!({
+        "ok": true,
+        "name": "mcpx",
+        "version": VERSION,
+        "pid": daemon.origin.pid,
+        "key": current.config.key,
+        "configPath": current.config_path(),
+        "startedAt": daemon.origin.started_at,
+        "uptimeMs": daemon.origin.uptime_ms(),
+        "servers": current.config.servers.len(),
+        "sessions": daemon.runs.count().1,
+        "api": 1,
+    })
+}
+
+fn status(daemon: &Daemon) -> Value {
+    let current = daemon.current();
+    let info = current.info(&daemon.origin);
+    let (runs, sessions) = daemon.runs.count();
+    let mut described = json!({
+        "version": VERSION,
+        "pid": info.pid,
+        "key": info.key,
+        "configPath": info.config_path,
+        "sources": info.sources,
+        "servers": info.servers,
+        "socket": info.socket,
+        "endpoint": info.endpoint,
+        "log": daemon.log.as_ref().map(|l| l.path()).unwrap_or_default(),
+        "startedAt": info.started_at,
+        "uptimeMs": daemon.origin.uptime_ms(),
+        "sessions": sessions,
+        "runs": runs,
+        "connections": daemon.places.taken(),
+        "detached": daemon.origin.detached,
+    });
+    if let Some(problem) = &current.problem {
+        described["problem"] = problem.to_json();
+    }
+    let warnings: Vec<String> =
+        current.config.warnings.iter().cloned().chain(daemon.pool.warnings()).collect();
+    if !warnings.is_empty() {
+        described["warnings"] = warnings.into();
+    }
+    let instances: Vec<InstanceRow> = daemon.pool.status().into_iter().map(instance).collect();
+    json!({"daemon": described, "instances": instances})
+}
+
+fn instance(status: InstanceStatus) -> InstanceRow {
+    InstanceRow {
+        server: status.server,
+        key: status.key,
+        state: status.state.into(),
+        pid: status.pid,
+        uptime_ms: u64::try_from(status.uptime.as_millis()).unwrap_or(u64::MAX),
+        calls: status.calls,
+        in_flight: status.in_flight,
+        queue: status.queue,
+        last_error: status.last_error,
+        stderr: status.stderr,
+    }
+}
+
+fn rows(daemon: &Daemon, namespaces: &[Namespace]) -> Vec<NamespaceRow> {
+    let current = daemon.current();
+    namespaces.iter().map(|(server, schema)| row(&current, server, schema)).collect()
+}
+
+fn row(current: &Current, server: &ServerDef, schema: &Result<Arc<ServerSchema>>) -> NamespaceRow {
+    let ident = current.names.iter().find(|n| n.name == server.name).map(|n| n.ident.clone());
+    let mut row = NamespaceRow {
+        name: server.name.clone(),
+        ident: ident.unwrap_or_else(|| server.name.clone()),
+        description: server.description.clone(),
+        source: Some(server.source.as_path().to_owned()),
+        ..NamespaceRow::default()
+    };
+    match schema {
+        _ if !server.enabled => row.state = "disabled".into(),
+        Ok(schema) => {
+            row.state = "ready".into();
+            row.tools = Some(schema.tools.len());
+            row.fetched_at = Some(schema.fetched_at);
+            row.description = row.description.or_else(|| said_of_itself(schema));
+        }
+        Err(error) => {
+            row.state = "failed".into();
+            row.error = Some(error.to_json());
+        }
+    }
+    row
+}
+
+/// The first line of the server's own words.
+fn said_of_itself(schema: &ServerSchema) -> Option<String> {
+    let info = schema.server_info.as_ref();
+    let text = |key: &str| info.and_then(|i| i.get(key)).and_then(Value::as_str);
+    let words = [text("description"), schema.instructions.as_deref(), text("title")];
+    words
+        .into_iter()
+        .flatten()
+        .filter_map(|t| t.lines().map(str::trim).find(|l| !l.is_empty()))
+        .next()
+        .map(str::to_owned)
+}
+
+/// The servers that were asked for, by configured name; an unknown one is an error row.
+fn wanted(current: &Current, asked: &[String]) -> Vec<Result<String, (String, Error)>> {
+    if asked.is_empty() {
+        let enabled = current.config.servers.iter().filter(|s| s.enabled);
+        return enabled.map(|s| Ok(s.name.clone())).collect();
+    }
+    asked.iter().map(|name| known(current, name).map_err(|e| (name.clone(), e))).collect()
+}
+
+/// The configured name that a name or identifier stands for.
+fn known(current: &Current, name: &str) -> Result<String> {
+    let exact = current.names.iter().find(|n| n.name == name);
+    if let Some(found) = exact.or_else(|| current.names.iter().find(|n| n.ident == name)) {
+        return Ok(found.name.clone());
+    }
+    let names: Vec<&str> = current.names.iter().map(|n| n.name.as_str()).collect();
+    crate::catalog::names::find_server(name, &names).map(str::to_owned)
+}
+
+fn schemas(daemon: &Arc<Daemon>, asked: Wanted) -> Result<Done> {
+    #[derive(Serialize)]
+    struct Schemas<'a> {
+        schemas: Vec<&'a ServerSchema>,
+        errors: Vec<Value>,
+    }
+    let all = each_schema(daemon, &asked.server, asked.fresh);
+    let mut out = Schemas { schemas: Vec::new(), errors: Vec::new() };
+    for (name, outcome) in &all {
+        match outcome {
+            Ok(schema) => out.schemas.push(schema),
+            Err(error) => out.errors.push(json!({"server": name, "error": error.to_json()})),
+        }
+    }
+    json_of(&out)
+}
+
+type Named = (String, Result<Arc<ServerSchema>>);
+
+/// The schemas of the servers that were asked for, in that order; several are read at once.
+fn each_schema(daemon: &Arc<Daemon>, asked: &[String], fresh: bool) -> Vec<Named> {
+    let current = daemon.current();
+    let wanted = wanted(&current, asked);
+    // One alone is asked directly; of several the pool knows how many to ask at once.
+    if let [Ok(name)] = &wanted[..] {
+        return vec![(name.clone(), daemon.pool.schema(name, fresh))];
+    }
+    if asked.is_empty() {
+        let all = daemon.pool.namespaces(fresh).into_iter().filter(|(server, _)| server.enabled);
+        return all.map(|(server, schema)| (server.name.clone(), schema)).collect();
+    }
+    let (send, receive) = std::sync::mpsc::channel();
+    let mut out: Vec<Option<Named>> = Vec::new();
+    for (at, one) in wanted.into_iter().enumerate() {
+        match one {
+            Err((name, error)) => out.push(Some((name, Err(error)))),
+            Ok(name) => {
+                out.push(None);
+                let (send, pool) = (send.clone(), daemon.pool.clone());
+                let ask = move || {
+                    let schema = pool.schema(&name, fresh);
+                    let _ = send.send((at, (name, schema)));
+                };
+                if let Err(ask) = in_a_thread(ask) {
+                    ask();
+                }
+            }
+        }
+    }
+    drop(send);
+    for (at, named) in receive {
+        out[at] = Some(named);
+    }
+    out.into_iter().flatten().collect()
+}
+
+/// Runs `f` in a thread of its own; gives it back when there is no room for one.
+fn in_a_thread<F: FnOnce() + Send + 'static>(f: F) -> std::result::Result<(), F> {
+    let slot = Arc::new(std::sync::Mutex::new(Some(f)));
+    let inside = slot.clone();
+    let take = |slot: &std::sync::Mutex<Option<F>>| slot.lock().unwrap_or_else(|e| e.into_inner()).take();
+    let spawned = proc::thread::spawn("schemas", move || {
+        if let Some(f) = take(&inside) {
+            f();
+        }
+    });
+    match spawned {
+        Ok(_) => Ok(()),
+        Err(_) => take(&slot).map_or(Ok(()), Err),
+    }
+}
+
+fn refresh(daemon: &Arc<Daemon>, servers: Option<Vec<String>>) -> Result<Done> {
+    let Some(asked) = servers.filter(|s| !s.is_empty()) else {
+        return json_of(&json!({"namespaces": rows(daemon, &daemon.pool.namespaces(true))}));
+    };
+    let current = daemon.current();
+    for name in &asked {
+        known(&current, name)?;
+    }
+    let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true)
+        .iter()
+        .filter_map(|(name, schema)| Some(row(&current, current.config.server(name)?, schema)))
+        .collect();
+    json_of(&json!({"namespaces": rows}))
+}
+
+fn reload(daemon: &Daemon) -> Result<Done> {
+    let changed = daemon.ask(Event::Reload)?;
+    let current = daemon.current();
+    let mut out = json!({
+        "key": current.config.key,
+        "changed": changed,
+        "socket": current.socket,
+    });
+    if let Some(problem) = &current.problem {
+        out["problem"] = problem.to_json();
+    }
+    json_of(&out)
+}

@@ -1,0 +1,275 @@
+//! The main loop: one closed set of events owns the daemon's life. It follows
+//! the configuration, keeps the names, ends what is over, and stops. Knows
+//! nothing of requests.
+
+use super::follow::Watched;
+use super::http;
+use super::names::Names;
+use super::state::{Current, Daemon};
+use crate::api::info;
+use crate::config::{self, LoadOptions};
+use crate::error::{Error, Kind, Result};
+use crate::log;
+use crate::proc;
+use crate::settings::{self, FlagValue, Layers, Settings};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+/// How long those who wait for an answer get to receive it when the daemon
+/// stops, after the servers have been stopped.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Everything that can happen to a daemon.
+pub enum Event {
+    /// The configuration is to be read again now; the answer is whether it was another.
+    Reload(Sender<bool>),
+    /// The daemon is to stop, and why.
+    Shutdown(&'static str),
+    /// A signal arrived.
+    Signal(i32),
+}
+
+/// What the main loop alone has.
+pub struct Life {
+    /// What is shared.
+    pub daemon: Arc<Daemon>,
+    /// The names in force.
+    pub names: Names,
+    /// Names of earlier configurations, and until when they are kept.
+    pub earlier: Vec<(Names, Instant)>,
+    /// The listener over TCP, if there is one.
+    pub tcp: Option<http::Tcp>,
+    /// The configuration files as they were when they were read.
+    pub watched: Watched,
+    /// The directory that relative names are taken from.
+    pub dir: PathBuf,
+    /// The settings that the command line gave.
+    pub flags: Vec<FlagValue>,
+    /// Applying the configuration failed for a reason outside of it: to be tried again.
+    pub again: bool,
+}
+
+/// The settings for a configuration.
+pub fn settings_of(config: &config::Config, env: &crate::util::Env, flags: &[FlagValue]) -> Result<Settings> {
+    Settings::resolve(Layers { flags: flags.to_vec(), ..config.settings_layers(env) })
+}
+
+/// Takes over the level of the log.
+pub fn set_level(settings: &Settings) {
+    if let Some(level) = log::Level::from_word(&settings.get(&settings::LOGGING_LEVEL)) {
+        log::set_level(level);
+    }
+}
+
+impl Life {
+    /// Runs until the daemon is to stop, and stops it.
+    pub fn run(mut self, events: &Receiver<Event>) {
+        let mut tick = self.tick();
+        let mut next = Instant::now() + tick;
+        let why = loop {
+            match events.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(Event::Reload(reply)) => {
+                    let changed = self.reload();
+                    let _ = reply.send(changed);
+                }
+                Ok(Event::Shutdown(why)) => break why.to_owned(),
+                Ok(Event::Signal(libc::SIGHUP)) => {
+                    self.reload();
+                }
+                Ok(Event::Signal(signal)) => break format!("signal {signal} arrived"),
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(why) = self.on_tick() {
+                        break why;
+                    }
+                    tick = self.tick();
+                    next = Instant::now() + tick;
+                }
+                Err(RecvTimeoutError::Disconnected) => break "nobody is left".to_owned(),
+            }
+        };
+        self.stop(&why);
+    }
+
+    fn tick(&self) -> Duration {
+        self.daemon.current().settings.get(&settings::DAEMON_TICK)
+    }
+
+    /// What is looked after regularly; an answer is a reason to stop.
+    fn on_tick(&mut self) -> Option<String> {
+        if self.again || self.watched.changed() {
+            self.reload();
+        }
+        self.daemon.pool.reap();
+        let current = self.daemon.current();
+        let silent = current.settings.get(&settings::POOL_IDLE_TIMEOUT);
+        self.daemon.end_sessions(self.daemon.runs.close_abandoned(silent));
+        let now = Instant::now();
+        let (kept, over): (Vec<_>, Vec<_>) = self.earlier.drain(..).partition(|(_, until)| *until > now);
+        self.earlier = kept;
+        over.into_iter().for_each(|(names, _)| names.give_back());
+        if let Some(tcp) = &mut self.tcp {
+            tcp.look_after();
+        }
+        self.is_idle(&current).then(|| self.leave()).flatten()
+    }
+
+    /// Nobody has needed a daemon that a command started for `autostart.idleExit`.
+    fn is_idle(&self, current: &Current) -> bool {
+        let limit = current.settings.get(&settings::AUTOSTART_IDLE_EXIT);
+        self.daemon.origin.detached
+            && !limit.is_zero()
+            && self.daemon.activity.idle_for() > limit
+            && self.daemon.runs.count().0 == 0
+            && !self.daemon.pool.busy()
+    }
+
+    /// Leaves, unless somebody came in while the door was being closed.
+    fn leave(&mut self) -> Option<String> {
+        self.names.hide();
+        self.earlier.iter().for_each(|(names, _)| names.hide());
+        let current = self.daemon.current();
+        if self.is_idle(&current) {
+            return Some("it was idle for autostart.idleExit".into());
+        }
+        // Whoever came in is served; so that others can follow, the names are put up again.
+        self.names.close();
+        let again = self.names.bind_again().and_then(|()| self.names.listen(&self.daemon));
+        match again.and_then(|()| self.names.publish(&current.info(&self.daemon.origin))) {
+            Ok(()) => None,
+            Err(e) => Some(format!("it could not be found any more: {e}")),
+        }
+    }
+
+    /// Reads the configuration again; whether it was another. With a broken one the last good one stays.
+    fn reload(&mut self) -> bool {
+        let before = self.daemon.current();
+        self.again = false;
+        self.watched = Watched::now(&before.config.sources);
+        match self.load(&before) {
+            Ok(None) => {
+                if before.problem.is_some() {
+                    log::info("the configuration is good again");
+                    self.update(&before, None);
+                }
+                false
+            }
+            Ok(Some(next)) => match self.apply(&before, next) {
+                Ok(()) => true,
+                Err(error) => {
+                    self.again = true;
+                    self.report(&before, error);
+                    false
+                }
+            },
+            Err(error) => {
+                self.report(&before, error);
+                false
+            }
+        }
+    }
+
+    fn report(&self, before: &Current, error: Error) {
+        if before.problem.as_ref().map(Error::message) != Some(error.message()) {
+            log::error(format_args!("keeping the last good configuration: {error}"));
+            self.update(before, Some(error));
+        }
+    }
+
+    fn update(&self, before: &Current, problem: Option<Error>) {
+        let current = Current::new(before.config.clone(), before.settings.clone());
+        self.daemon.set_current(Current {
+            socket: before.socket.clone(),
+            endpoint: before.endpoint.clone(),
+            token: before.token.clone(),
+            problem,
+            ..current
+        });
+    }
+
+    /// The configuration on disk, when it is another.
+    fn load(&self, before: &Current) -> Result<Option<Current>> {
+        let origin = &self.daemon.origin;
+        let options = LoadOptions {
+            explicit: None,
+            dir: &self.dir,
+            env: &origin.env,
+            dirs: &origin.dirs,
+            uid: proc::uid(),
+        };
+        let config = config::reload(&before.config.sources, &options)?;
+        if config.key == before.config.key {
+            return Ok(None);
+        }
+        let settings = settings_of(&config, &origin.env, &self.flags)?;
+        Ok(Some(Current {
+            endpoint: before.endpoint.clone(),
+            token: before.token.clone(),
+            ..Current::new(config, settings)
+        }))
+    }
+
+    /// Puts a configuration in force under its own names; the old names are kept for a while.
+    fn apply(&mut self, before: &Current, next: Current) -> Result<()> {
+        let key = next.config.key.clone();
+        let names = match self.earlier.iter().position(|(names, _)| names.key == key) {
+            // An edit that was undone: we have these names still.
+            Some(at) => self.earlier.remove(at).0,
+            None => {
+                let mut names = Names::take(&self.daemon.origin.dirs, &key, Duration::ZERO)?;
+                names.listen(&self.daemon)?;
+                names
+            }
+        };
+        let next = Current { socket: names.socket.clone(), ..next };
+        if let Err(error) = names.publish(&next.info(&self.daemon.origin)) {
+            self.earlier.push((names, Instant::now()));
+            return Err(error);
+        }
+        set_level(&next.settings);
+        let grace = next.settings.get(&settings::DAEMON_KEY_GRACE);
+        self.daemon.pool.reconfigure(next.config.servers.clone(), next.settings.clone());
+        // Whoever finds the old names learns from the key in the file that the daemon has moved on.
+        let moved = next.info(&self.daemon.origin);
+        if let Err(error) = self.names.publish(&moved) {
+            log::warn(&error);
+        }
+        self.daemon.set_current(next);
+        let old = std::mem::replace(&mut self.names, names);
+        self.earlier.push((old, Instant::now() + grace));
+        if let Some(file) = &self.daemon.log {
+            file.rename(&info::log_path(&self.daemon.origin.dirs, &key));
+        }
+        log::info(format_args!("following the configuration: key {} is now {key}", before.config.key));
+        Ok(())
+    }
+
+    /// Stops: nobody new, an answer for everybody who waits, no process left.
+    fn stop(mut self, why: &str) {
+        log::info(format_args!("stopping: {why}"));
+        self.daemon.set_stopping();
+        self.names.hide();
+        self.names.close();
+        for (names, _) in &mut self.earlier {
+            names.hide();
+            names.close();
+        }
+        drop(self.tcp.take());
+        self.daemon.runs.close_all();
+        self.daemon.pool.shutdown();
+        if !self.daemon.activity.wait_quiet(LAST_WORDS) {
+            log::warn("stopping although somebody still waits for an answer");
+        }
+        self.daemon.peers.close();
+        // The locks last: who takes them finds nothing left of us.
+        self.earlier.into_iter().for_each(|(names, _)| names.give_back());
+        self.names.give_back();
+        log::info("stopped");
+    }
+}
+
+/// The error of a daemon whose parts could not be started.
+pub fn no_thread(what: &str, e: &std::io::Error) -> Error {
+    Error::new(Kind::Unavailable, format!("starting the daemon's {what}: {e}"))
+}

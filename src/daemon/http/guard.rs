@@ -1,0 +1,124 @@
+//! Who may ask over TCP: the token, the host and the origin of a request.
+//! Knows nothing of the listener.
+
+use crate::error::{Error, Kind};
+use std::net::SocketAddr;
+
+/// What a request must bring.
+pub struct Guard {
+    token: String,
+    /// The names under which this listener may be addressed.
+    hosts: Vec<String>,
+}
+
+impl Guard {
+    /// For a listener on that address.
+    pub fn new(address: SocketAddr, token: String) -> Guard {
+        let port = address.port();
+        let mut hosts = vec![address.to_string()];
+        if address.ip().is_loopback() {
+            hosts.extend([format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
+        }
+        Guard { token, hosts }
+    }
+
+    /// Lets a request in, or says why not and with which status. `header` gives
+    /// every value of a header.
+    pub fn check(&self, header: impl Fn(&str) -> Vec<String>) -> Result<(), (Error, u16)> {
+        let refuse = |what: &str, status| Err((Error::new(Kind::Refused, what), status));
+        // A page in a browser that was led here by a name it controls says that name.
+        match &header("host")[..] {
+            [host] if self.hosts.iter().any(|h| h.eq_ignore_ascii_case(host)) => {}
+            _ => return refuse("the Host header does not name this daemon", 403),
+        }
+        // Programs send no Origin; a browser's page has no business here.
+        if !header("origin").is_empty() {
+            return refuse("requests from web pages are not served", 403);
+        }
+        match &header("authorization")[..] {
+            [value] if self.is_token(value) => {}
+            _ => {
+                let error = Error::new(Kind::Refused, "the bearer token is missing or wrong");
+                let hint = "send Authorization: Bearer <token>; the daemon's info file has the token";
+                return Err((error.hint(hint), 401));
+            }
+        }
+        // tiny_http takes a length that it cannot read for none, and the body for another request.
+        match &header("content-length")[..] {
+            [] => {}
+            [length] if !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit()) => {
+                if !header("transfer-encoding").is_empty() {
+                    return refuse("both Content-Length and Transfer-Encoding", 400);
+                }
+            }
+            _ => return refuse("Content-Length is not one number", 400),
+        }
+        Ok(())
+    }
+
+    fn is_token(&self, value: &str) -> bool {
+        let Some((scheme, given)) = value.split_once(' ') else { return false };
+        scheme.eq_ignore_ascii_case("bearer") && same(given.trim().as_bytes(), self.token.as_bytes())
+    }
+}
+
+/// Compares without telling by the time it takes where two texts differ.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() || b.is_empty() {
+        return false;
+    }
+    let difference = a.iter().zip(b).fold(0u8, |sum, (x, y)| sum | (x ^ y));
+    std::hint::black_box(difference) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(headers: &[(&str, &str)]) -> u16 {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), "secret".into());
+        let header = |name: &str| {
+            let values = headers.iter().filter(|(n, _)| *n == name);
+            values.map(|(_, v)| (*v).to_owned()).collect::<Vec<_>>()
+        };
+        guard.check(header).map_or_else(|(_, status)| status, |()| 200)
+    }
+
+    #[test]
+    fn only_the_token_at_this_host_gets_in() {
+        let host = ("host", "127.0.0.1:80");
+        let token = ("authorization", "Bearer secret");
+        assert_eq!(check(&[host, token]), 200);
+        assert_eq!(check(&[("host", "LOCALHOST:80"), ("authorization", "bearer  secret ")]), 200);
+        assert_eq!(check(&[host]), 401);
+        for wrong in
+            ["secret", "Bearer", "Bearer ", "Bearer Secret", "Bearer secret2", "Bearer secre", "Basic secret"]
+        {
+            assert_eq!(check(&[host, ("authorization", wrong)]), 401, "{wrong}");
+        }
+        assert_eq!(check(&[host, token, token]), 401);
+        for wrong in ["evil.example", "127.0.0.1", "127.0.0.1:81", ""] {
+            assert_eq!(check(&[("host", wrong), token]), 403, "{wrong}");
+        }
+        assert_eq!(check(&[token]), 403);
+        assert_eq!(check(&[host, host, token]), 403);
+        assert_eq!(check(&[host, token, ("origin", "http://127.0.0.1:80")]), 403);
+        assert_eq!(check(&[host, token, ("origin", "null")]), 403);
+    }
+
+    #[test]
+    fn lengths_that_tiny_http_misreads_are_refused() {
+        let base = [("host", "127.0.0.1:80"), ("authorization", "Bearer secret")];
+        for bad in ["-1", "+1", "", "1,1", "x"] {
+            assert_eq!(check(&[base[0], base[1], ("content-length", bad)]), 400, "{bad}");
+        }
+        assert_eq!(check(&[base[0], base[1], ("content-length", "1")]), 200);
+        let both = [base[0], base[1], ("content-length", "1"), ("transfer-encoding", "chunked")];
+        assert_eq!(check(&both), 400);
+    }
+
+    #[test]
+    fn no_token_is_nobodys_token() {
+        assert!(!same(b"", b""));
+    }
+}

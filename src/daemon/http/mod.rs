@@ -1,0 +1,306 @@
+//! The listener over TCP, on tiny_http: the only place that names it. Every
+//! request needs the bearer token. Knows nothing of what is asked.
+//!
+//! tiny_http has neither time-outs nor a word for the end of its accepting
+//! thread, so: accepted sockets inherit time-outs from the listening socket; a
+//! duplicate of that socket is kept, and a new server is built on it when the
+//! old one stopped accepting.
+
+mod gone;
+mod guard;
+
+use self::gone::Waiting;
+use self::guard::Guard;
+use super::router::{self, Answer, Asker, Body, Origin};
+use super::state::Daemon;
+use crate::api::http::{self, Method};
+use crate::error::{Error, Kind, Result};
+use crate::log;
+use crate::pool::Cancel;
+use crate::proc;
+use crate::settings::{self, Settings};
+use crate::util;
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tiny_http::{Request, Server};
+
+/// So many threads wait for a request.
+const WAITING: usize = 2;
+/// How often a thread that waits for a request looks whether it is still needed.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// An address that is listened on, before there is anybody to answer.
+pub struct Bound {
+    listener: TcpListener,
+    /// `http://ADDRESS:PORT`.
+    pub endpoint: String,
+    /// The bearer token.
+    pub token: String,
+}
+
+impl Bound {
+    /// Listens as the settings say; none when they say not to.
+    ///
+    /// # Errors
+    /// `Refused` for an address beyond loopback without a configured token, `Unavailable` when it cannot be had.
+    pub fn new(settings: &Settings) -> Result<Option<Bound>> {
+        if !settings.get(&settings::TRANSPORT_TCP) {
+            return Ok(None);
+        }
+        let wanted = settings.get(&settings::TRANSPORT_LISTEN);
+        let fail = |what: String| Error::new(Kind::Unavailable, format!("listening on {wanted}: {what}"));
+        let addresses: Vec<SocketAddr> = wanted.to_socket_addrs().map_err(|e| fail(e.to_string()))?.collect();
+        let configured = settings.get(&settings::TRANSPORT_BEARER_TOKEN);
+        if configured.is_empty() && !addresses.iter().all(|a| a.ip().is_loopback()) {
+            return Err(Error::new(
+                Kind::Refused,
+                format!("listening on {wanted}: it is not loopback, and transport.bearerToken is not set"),
+            )
+            .hint("set a token, or transport.listen to 127.0.0.1:0"));
+        }
+        let listener = TcpListener::bind(&addresses[..]).map_err(|e| fail(e.to_string()))?;
+        let address = listener.local_addr().map_err(|e| fail(e.to_string()))?;
+        let token = match configured.is_empty() {
+            true => util::random_hex(32)?,
+            false => configured.reveal().to_owned(),
+        };
+        Ok(Some(Bound { listener, endpoint: format!("http://{address}"), token }))
+    }
+}
+
+/// A served address; dropping it ends that.
+pub struct Tcp {
+    daemon: Arc<Daemon>,
+    shared: Arc<Shared>,
+    /// The duplicate that survives a dead server.
+    listener: TcpListener,
+    /// A connection was waiting to be accepted at the last look.
+    stuck: bool,
+}
+
+struct Shared {
+    guard: Guard,
+    waiting: Waiting,
+    /// Servers built; a thread of an earlier one leaves when it has nothing to do.
+    generation: AtomicUsize,
+    closed: AtomicBool,
+    broken: AtomicBool,
+}
+
+impl Tcp {
+    /// Serves an address.
+    pub fn start(daemon: &Arc<Daemon>, bound: Bound) -> Result<Tcp> {
+        let fail = |e: io::Error| Error::new(Kind::Unavailable, format!("serving {}: {e}", bound.endpoint));
+        let address = bound.listener.local_addr().map_err(fail)?;
+        inherit_timeouts(&bound.listener, daemon).map_err(fail)?;
+        let tcp = Tcp {
+            daemon: daemon.clone(),
+            shared: Arc::new(Shared {
+                guard: Guard::new(address, bound.token),
+                waiting: Waiting::new(address.port()),
+                generation: AtomicUsize::new(0),
+                closed: AtomicBool::new(false),
+                broken: AtomicBool::new(false),
+            }),
+            listener: bound.listener,
+            stuck: false,
+        };
+        tcp.build()?;
+        Ok(tcp)
+    }
+
+    /// Builds a server on a duplicate of the listening socket.
+    fn build(&self) -> Result<()> {
+        let fail = |e: String| Error::new(Kind::Unavailable, format!("serving HTTP: {e}"));
+        let listener = self.listener.try_clone().map_err(|e| fail(e.to_string()))?;
+        let server = Server::from_listener(listener, None).map_err(|e| fail(e.to_string()))?;
+        let mine = self.shared.generation.fetch_add(1, Ordering::SeqCst) + 1;
+        let worker = Arc::new(Worker {
+            server,
+            mine,
+            idle: AtomicUsize::new(0),
+            shared: self.shared.clone(),
+            daemon: Arc::downgrade(&self.daemon),
+        });
+        for _ in 0..WAITING {
+            Worker::spawn(&worker).map_err(|e| fail(e.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Called on each tick: replaces a server that no longer accepts, and cancels what left callers wait for.
+    pub fn look_after(&mut self) {
+        self.shared.waiting.cancel_gone();
+        // Nobody accepts when a connection waits at two looks in a row.
+        let queued =
+            proc::poll_readable(&[self.listener.as_fd()], Some(Duration::ZERO)).is_ok_and(|ready| ready[0]);
+        let dead = self.shared.broken.swap(false, Ordering::SeqCst) || queued && self.stuck;
+        self.stuck = queued && !dead;
+        if dead && let Err(e) = self.build() {
+            log::error(format_args!("{e}; trying again"));
+            self.shared.broken.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Tcp {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Sockets accepted from it inherit these: the only way to bound what tiny_http reads and writes.
+/// Its accepting ends by the same bound, and is begun again on the next tick.
+fn inherit_timeouts(listener: &TcpListener, daemon: &Daemon) -> io::Result<()> {
+    let current = daemon.current();
+    // The options belong to the socket; std has them on a stream only.
+    let socket = TcpStream::from(OwnedFd::from(listener.try_clone()?));
+    socket.set_read_timeout(current.limits.idle)?;
+    socket.set_write_timeout(current.write_timeout)
+}
+
+/// A server and the threads that take requests from it.
+struct Worker {
+    server: Server,
+    mine: usize,
+    idle: AtomicUsize,
+    shared: Arc<Shared>,
+    daemon: Weak<Daemon>,
+}
+
+impl Worker {
+    fn spawn(worker: &Arc<Worker>) -> io::Result<()> {
+        let inside = worker.clone();
+        worker.idle.fetch_add(1, Ordering::SeqCst);
+        let spawned = proc::thread::spawn("http", move || inside.work());
+        if spawned.is_err() {
+            worker.idle.fetch_sub(1, Ordering::SeqCst);
+        }
+        spawned.map(drop)
+    }
+
+    /// Takes a request, answers it, and does so again unless enough others wait.
+    fn work(self: Arc<Worker>) {
+        let mut since = Instant::now();
+        loop {
+            match self.server.recv_timeout(LOOK) {
+                Ok(Some(request)) => {
+                    since = Instant::now();
+                    // The last one that waits sees to a successor before it answers.
+                    if self.idle.fetch_sub(1, Ordering::SeqCst) == 1 && Worker::spawn(&self).is_err() {
+                        self.idle.fetch_add(1, Ordering::SeqCst);
+                        let busy = Error::new(Kind::Busy, "the daemon has no room for another thread");
+                        respond(request, Answer::error(&busy, None));
+                        continue;
+                    }
+                    let Some(daemon) = self.daemon.upgrade() else { return };
+                    self.serve(&daemon, request);
+                    if self.idle.fetch_add(1, Ordering::SeqCst) >= WAITING {
+                        break;
+                    }
+                }
+                Ok(None) => {
+                    let limits = self.daemon.upgrade().map(|d| d.current().limits.idle);
+                    let Some(idle) = limits else { break };
+                    let replaced = self.shared.generation.load(Ordering::SeqCst) != self.mine;
+                    // What is left of an earlier server are connections that end by their time-outs.
+                    if self.shared.closed.load(Ordering::SeqCst)
+                        || replaced && idle.is_some_and(|idle| since.elapsed() > idle + LOOK)
+                    {
+                        break;
+                    }
+                }
+                // It accepts no longer; what it has accepted is still answered.
+                Err(e) => {
+                    log::debug(format_args!("accepting over TCP ended and is begun again: {e}"));
+                    if self.shared.generation.load(Ordering::SeqCst) == self.mine {
+                        self.shared.broken.store(true, Ordering::SeqCst);
+                    }
+                }
+            }
+        }
+        self.idle.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn serve(&self, daemon: &Arc<Daemon>, mut request: Request) {
+        let header = |name: &str| {
+            let found =
+                request.headers().iter().filter(|h| h.field.as_str().as_str().eq_ignore_ascii_case(name));
+            found.map(|h| h.value.as_str().to_owned()).collect::<Vec<String>>()
+        };
+        if let Err((error, status)) = self.shared.guard.check(header) {
+            return respond(request, Answer::error(&error, Some(status)));
+        }
+        let Some(_place) = daemon.places.take() else {
+            let error =
+                Error::new(Kind::Busy, "every connection that transport.maxConnections allows is taken");
+            return respond(request, Answer::error(&error.hint("try again in a moment"), None));
+        };
+        let _busy = daemon.activity.enter();
+        let current = daemon.current();
+        let size: usize = request
+            .headers()
+            .iter()
+            .map(|h| h.field.as_str().as_str().len() + h.value.as_str().len() + 4)
+            .sum();
+        if size + request.url().len() > current.limits.head {
+            let error = Error::new(Kind::TooLarge, "the head is larger than transport.maxHeader");
+            return respond(request, Answer::error(&error, Some(431)));
+        }
+        let Some(method) = Method::from_word(&request.method().to_string()) else {
+            return respond(request, Answer::error(&Error::new(Kind::Usage, "no such method"), Some(501)));
+        };
+        let limit = current.limits.body;
+        drop(current);
+        let body = match read_body(&mut request, limit) {
+            Ok(body) => body,
+            Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
+        };
+        let target = request.url().to_owned();
+        let cancel = Cancel::new();
+        let waits = request.remote_addr().map(|peer| self.shared.waiting.add(*peer, &cancel));
+        let asker = Asker { origin: Origin::Tcp, cancel: &cancel, progress: None };
+        let answer = router::answer(daemon, method, &target, &body, &asker);
+        drop(waits);
+        respond(request, answer);
+    }
+}
+
+fn read_body(request: &mut Request, limit: u64) -> std::result::Result<Vec<u8>, (Error, u16)> {
+    let too_large = || (Error::new(Kind::TooLarge, "the body is larger than transport.maxBody"), 413);
+    let announced = request.body_length().unwrap_or(0);
+    if announced as u64 > limit {
+        return Err(too_large());
+    }
+    let mut body = Vec::with_capacity(announced.min(1024 * 1024));
+    let outcome = request.as_reader().take(limit.saturating_add(1)).read_to_end(&mut body);
+    if let Err(e) = outcome {
+        return Err((Error::new(Kind::Usage, format!("reading the body: {e}")), 400));
+    }
+    if body.len() as u64 > limit {
+        return Err(too_large());
+    }
+    if body.len() < announced {
+        return Err((Error::new(Kind::Usage, "the body is shorter than announced"), 400));
+    }
+    Ok(body)
+}
+
+fn respond(request: Request, answer: Answer) {
+    let (status, body) = match answer {
+        Answer::Body(status, body) => (status, body),
+        Answer::Channel(_) => {
+            let error = Error::new(Kind::Refused, "a channel is opened on the unix socket");
+            (403, Body::Whole(router::error_body(&error)))
+        }
+    };
+    let headers = if status == 503 { "Retry-After: 1\r\n" } else { "" };
+    let mut out = request.into_writer();
+    // A caller that left is noticed here at the latest, and needs no answer.
+    let _ = http::write_response(&mut out, status, headers, true, &body.parts());
+    let _ = out.flush();
+}

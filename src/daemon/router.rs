@@ -1,0 +1,217 @@
+//! Turns a request into an operation with parameters, and its outcome into a
+//! status and a body: one router for every listener. Knows nothing of sockets.
+
+use super::answers;
+use super::runs::Run;
+use super::state::Daemon;
+use crate::api::http::Method;
+use crate::api::ops::{self, NoRoute, Operation, Place, Shape};
+use crate::api::uri;
+use crate::error::{Error, Kind, Result};
+use crate::pool::{Cancel, Progress};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Where a request comes from.
+#[derive(Clone)]
+pub enum Origin {
+    /// A connection of the unix socket.
+    Unix(u64),
+    /// TCP.
+    Tcp,
+    /// A channel of this run.
+    Channel(Arc<Run>),
+}
+
+/// What is known of who asks.
+pub struct Asker<'a> {
+    /// Where the request comes from.
+    pub origin: Origin,
+    /// Pulled when the asker goes away.
+    pub cancel: &'a Cancel,
+    /// Who wants to hear of progress.
+    pub progress: Option<Progress>,
+}
+
+/// The parameters of an operation.
+pub enum Params<'a> {
+    /// A JSON object, or nothing, which is an empty one.
+    Json(&'a [u8]),
+    /// Taken from a path and a query.
+    Map(Map<String, Value>),
+}
+
+impl Params<'_> {
+    /// Reads them; unknown ones are ignored.
+    pub fn parse<T: DeserializeOwned>(self, op: &Operation) -> Result<T> {
+        let outcome = match self {
+            Params::Json(text) if text.iter().all(u8::is_ascii_whitespace) => serde_json::from_str("{}"),
+            Params::Json(text) => serde_json::from_slice(text),
+            Params::Map(map) => serde_json::from_value(Value::Object(map)),
+        };
+        outcome.map_err(|e| {
+            Error::new(Kind::Usage, format!("reading the parameters of {}: {e}", op.name))
+                .hint("docs/api.md lists them")
+        })
+    }
+}
+
+/// What an operation comes to.
+pub enum Done {
+    /// A JSON object.
+    Json(Vec<u8>),
+    /// A tool's result, as its server sent it.
+    Tool(Box<RawValue>),
+    /// The connection is to become a channel of this run.
+    Channel(Arc<Run>),
+}
+
+/// A response.
+pub enum Answer {
+    /// A status and a body in parts.
+    Body(u16, Body),
+    /// The connection is to become a channel of this run.
+    Channel(Arc<Run>),
+}
+
+/// A body.
+pub enum Body {
+    /// As it is.
+    Whole(Vec<u8>),
+    /// `{"result":…}` around a text that is not copied.
+    Result(Box<RawValue>),
+}
+
+impl Body {
+    /// The parts, to be written one after another.
+    pub fn parts(&self) -> [&[u8]; 3] {
+        match self {
+            Body::Whole(text) => [text, b"", b""],
+            Body::Result(result) => [b"{\"result\":", result.get().as_bytes(), b"}"],
+        }
+    }
+}
+
+impl Answer {
+    /// An error with the status of its kind, or another one.
+    pub fn error(error: &Error, status: Option<u16>) -> Answer {
+        let status = status.unwrap_or(error.kind().row().status);
+        Answer::Body(status, Body::Whole(error_body(error)))
+    }
+}
+
+/// `{"error":…}`.
+pub fn error_body(error: &Error) -> Vec<u8> {
+    format!("{{\"error\":{}}}", error.to_json()).into_bytes()
+}
+
+/// Answers one HTTP request. The listener counts it as in flight until the answer is written.
+pub fn answer(daemon: &Arc<Daemon>, method: Method, target: &str, body: &[u8], asker: &Asker<'_>) -> Answer {
+    let (path, query) = uri::split(target);
+    let (op, in_path) = match ops::route(method, path) {
+        Ok(found) => found,
+        Err(NoRoute::Method) => {
+            let error = Error::new(Kind::Usage, format!("{path} does not take {}", method.word()));
+            return Answer::error(&error, Some(405));
+        }
+        Err(NoRoute::Path) => {
+            let error = Error::new(Kind::NotFound, format!("the daemon has no {path}"))
+                .hint("GET /v1/openapi.json lists what it has");
+            return Answer::error(&error, None);
+        }
+    };
+    let outcome =
+        params(op, &in_path, query, body).and_then(|params| answers::perform(daemon, op, params, asker));
+    match outcome {
+        Ok(Done::Json(text)) => Answer::Body(200, Body::Whole(text)),
+        Ok(Done::Tool(result)) => Answer::Body(200, Body::Result(result)),
+        Ok(Done::Channel(run)) => Answer::Channel(run),
+        Err(error) => Answer::error(&error, None),
+    }
+}
+
+/// Gathers an operation's parameters from where they travel.
+fn params<'a>(
+    op: &Operation,
+    in_path: &[(&'static str, &str)],
+    query: &str,
+    body: &'a [u8],
+) -> Result<Params<'a>> {
+    let usage = |what: String| Error::new(Kind::Usage, format!("{}: {what}", op.name));
+    if op.params.iter().any(|p| p.place == Place::Body) {
+        return Ok(Params::Json(body));
+    }
+    let mut map = Map::new();
+    for (name, value) in in_path {
+        let value = uri::decode(value, false).ok_or_else(|| usage("the path has a broken escape".into()))?;
+        map.insert((*name).to_owned(), value.into());
+    }
+    let pairs = uri::query(query).ok_or_else(|| usage("the query has a broken escape".into()))?;
+    for (name, value) in pairs {
+        let Some(param) = op.params.iter().find(|p| p.place == Place::Query && p.field.name == name) else {
+            continue;
+        };
+        match &param.field.shape {
+            Shape::Boolean => {
+                let value = match value.as_str() {
+                    "" | "1" | "true" => true,
+                    "0" | "false" => false,
+                    _ => return Err(usage(format!("{name} is true or false, not \"{value}\""))),
+                };
+                map.insert(name, value.into());
+            }
+            Shape::Integer => {
+                let number: u64 =
+                    value.parse().map_err(|_| usage(format!("{name} is a whole number, not \"{value}\"")))?;
+                map.insert(name, number.into());
+            }
+            Shape::List(_) => match map.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
+                Value::Array(list) => list.push(value.into()),
+                _ => return Err(usage("a parameter is given in two ways".into())),
+            },
+            _ => {
+                map.insert(name, value.into());
+            }
+        }
+    }
+    Ok(Params::Map(map))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(op: &str, query: &str) -> Result<Value> {
+        match params(ops::by_name(op).unwrap(), &[], query, b"")? {
+            Params::Map(map) => Ok(Value::Object(map)),
+            Params::Json(_) => panic!("{op} has a body"),
+        }
+    }
+
+    #[test]
+    fn a_query_is_typed_by_the_table() {
+        let schemas = map("schemas", "server=a&server=b+c&fresh&unknown=1").unwrap();
+        assert_eq!(schemas, serde_json::json!({"server": ["a", "b c"], "fresh": true}));
+        assert_eq!(map("namespaces", "fresh=0").unwrap(), serde_json::json!({"fresh": false}));
+        assert_eq!(map("resolve", "dir=%2Ftmp").unwrap(), serde_json::json!({"dir": "/tmp"}));
+        for (op, bad) in [("namespaces", "fresh=maybe"), ("resolve", "dir=%zz")] {
+            assert_eq!(map(op, bad).unwrap_err().kind(), Kind::Usage);
+        }
+    }
+
+    #[test]
+    fn a_body_that_does_not_fit_says_what_is_missing() {
+        #[derive(serde::Deserialize, Debug)]
+        #[allow(dead_code, reason = "only its reading matters")]
+        struct Wanted {
+            server: String,
+        }
+        let op = ops::by_name("call").unwrap();
+        let error = Params::Json(b"").parse::<Wanted>(op).unwrap_err();
+        assert!(error.message().contains("call") && error.message().contains("server"), "{error}");
+        let error = Params::Json(b"{\"server\":").parse::<Wanted>(op).unwrap_err();
+        assert_eq!(error.kind(), Kind::Usage);
+    }
+}

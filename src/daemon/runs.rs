@@ -1,0 +1,199 @@
+//! The open runs: whose calls they are, and what ends with them. Knows nothing
+//! of how a run's calls arrive.
+
+use crate::api::wire::CallContext;
+use crate::error::{Error, Kind, Result};
+use crate::pool::{Caller, Cancel};
+use crate::proc;
+use crate::util;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the run is tied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// This connection of the unix socket: the run ends with it.
+    Peer(u64),
+    /// Nothing that could be watched: it ends when it is closed, with its caller's process, or by silence.
+    Loose,
+}
+
+/// One run.
+pub struct Run {
+    /// Its id.
+    pub id: String,
+    /// Who its calls are made for.
+    pub caller: Caller,
+    /// Pulled when the run ends: its calls are cancelled and its channels closed.
+    pub ended: Cancel,
+    tie: Tie,
+    /// The caller's process, as it was when the run was opened.
+    process: Option<(u32, u64)>,
+    last_used: Mutex<Instant>,
+}
+
+impl Run {
+    /// Notes that somebody uses it.
+    pub fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+    fn unused_for(&self) -> Duration {
+        self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// All open runs.
+pub struct Runs {
+    open: Mutex<HashMap<String, Arc<Run>>>,
+    /// Tells this daemon's keys from another's.
+    seed: String,
+    serial: AtomicU64,
+}
+
+impl Runs {
+    /// None open.
+    pub fn new() -> Result<Runs> {
+        Ok(Runs { open: Mutex::default(), seed: util::random_hex(4)?, serial: AtomicU64::new(1) })
+    }
+
+    /// A session key that nobody else has.
+    pub fn mint(&self, what: &str) -> String {
+        format!("{what}-{}-{}", self.seed, self.serial.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Opens a run; without a session it gets one of its own.
+    pub fn open(&self, context: CallContext, tie: Tie) -> Result<Arc<Run>> {
+        // Unguessable: whoever knows it may open the run's channel.
+        let id = util::random_hex(8)?;
+        let mut caller = caller(context);
+        if caller.session.is_empty() {
+            caller.session = self.mint("run");
+            caller.ephemeral = true;
+        }
+        caller.run = Some(id.clone());
+        let process = caller.pid.and_then(|pid| Some((pid, proc::start_ticks(pid)?)));
+        let run = Arc::new(Run {
+            id: id.clone(),
+            caller,
+            ended: Cancel::new(),
+            tie,
+            process,
+            last_used: Mutex::new(Instant::now()),
+        });
+        self.lock().insert(id, run.clone());
+        Ok(run)
+    }
+
+    /// The open run of that id.
+    pub fn get(&self, id: &str) -> Result<Arc<Run>> {
+        self.lock().get(id).cloned().ok_or_else(|| {
+            Error::new(Kind::NotFound, format!("no run \"{id}\" is open"))
+                .hint("a run ends with the connection that opened it")
+        })
+    }
+
+    /// Closes a run and returns the session that ends with it, if one does.
+    pub fn close(&self, id: &str) -> Option<String> {
+        let run = self.lock().remove(id)?;
+        run.ended.cancel();
+        run.caller.ephemeral.then(|| run.caller.session.clone())
+    }
+
+    /// Closes what is tied to a connection; the sessions that end with it.
+    pub fn close_tied(&self, peer: u64) -> Vec<String> {
+        self.close_where(|run| run.tie == Tie::Peer(peer))
+    }
+
+    /// Closes loose runs whose process is gone, or that nobody used for so long.
+    pub fn close_abandoned(&self, idle: Duration) -> Vec<String> {
+        self.close_where(|run| {
+            run.tie == Tie::Loose
+                && (run.process.is_some_and(|(pid, ticks)| !proc::alive(pid, ticks))
+                    || !idle.is_zero() && run.unused_for() > idle)
+        })
+    }
+
+    /// Closes every run.
+    pub fn close_all(&self) -> Vec<String> {
+        self.close_where(|_| true)
+    }
+
+    fn close_where(&self, which: impl Fn(&Run) -> bool) -> Vec<String> {
+        let all: Vec<Arc<Run>> = self.lock().values().cloned().collect();
+        all.iter().filter(|run| which(run)).filter_map(|run| self.close(&run.id)).collect()
+    }
+
+    /// How many runs are open, and how many sessions they belong to.
+    pub fn count(&self) -> (usize, usize) {
+        let open = self.lock();
+        let sessions: HashSet<&str> = open.values().map(|r| r.caller.session.as_str()).collect();
+        (open.len(), sessions.len())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Run>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The caller that a context describes; its session may be empty.
+pub fn caller(context: CallContext) -> Caller {
+    Caller {
+        session: context.session.unwrap_or_default(),
+        session_id: context.session_id,
+        parent_session_id: context.parent_session_id,
+        ephemeral: context.ephemeral,
+        cwd: context.cwd,
+        pid: context.pid,
+        run: context.run,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_a_session_gets_one_that_ends_with_it() {
+        let runs = Runs::new().unwrap();
+        let a = runs.open(CallContext::default(), Tie::Peer(1)).unwrap();
+        let b = runs.open(CallContext::default(), Tie::Peer(1)).unwrap();
+        assert!(a.caller.ephemeral && a.caller.session != b.caller.session && a.id != b.id);
+        let named = CallContext { session: Some("s".into()), ..Default::default() };
+        let c = runs.open(named, Tie::Peer(2)).unwrap();
+        assert!(!c.caller.ephemeral);
+        assert_eq!(runs.count(), (3, 3));
+        let mut ended = runs.close_tied(1);
+        ended.sort();
+        let mut wanted = [a.caller.session.clone(), b.caller.session.clone()];
+        wanted.sort();
+        assert_eq!(ended, wanted);
+        assert!(a.ended.is_cancelled() && !c.ended.is_cancelled());
+        assert!(runs.get(&a.id).is_err());
+        assert_eq!(runs.close(&c.id), None);
+        assert_eq!(runs.close(&c.id), None);
+        assert_eq!(runs.count(), (0, 0));
+    }
+
+    #[test]
+    fn a_loose_run_ends_with_its_process_or_by_silence() {
+        let runs = Runs::new().unwrap();
+        let mine = CallContext { pid: Some(std::process::id()), ..Default::default() };
+        let run = runs.open(mine, Tie::Loose).unwrap();
+        assert!(runs.close_abandoned(Duration::ZERO).is_empty());
+        assert!(runs.close_abandoned(Duration::from_secs(60)).is_empty());
+        std::thread::park_timeout(Duration::from_millis(2));
+        assert_eq!(runs.close_abandoned(Duration::from_millis(1)), std::slice::from_ref(&run.caller.session));
+        let gone = Run { process: Some((std::process::id(), 0)), ..unshared(&runs) };
+        let id = gone.id.clone();
+        runs.lock().insert(id, Arc::new(gone));
+        assert_eq!(runs.close_abandoned(Duration::ZERO).len(), 1);
+    }
+
+    fn unshared(runs: &Runs) -> Run {
+        let run = runs.open(CallContext::default(), Tie::Loose).unwrap();
+        runs.lock().remove(&run.id);
+        Arc::into_inner(run).unwrap()
+    }
+}

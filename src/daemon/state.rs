@@ -1,0 +1,306 @@
+//! What all threads of the daemon share. Knows nothing of connections' bytes.
+
+use super::events::Event;
+use super::logfile::LogFile;
+use super::peers::Peers;
+use super::places::Places;
+use super::runs::Runs;
+use crate::api::http::Limits;
+use crate::api::wire::{DaemonInfo, NamespaceName};
+use crate::catalog::names;
+use crate::config::Config;
+use crate::error::{Error, Kind, Result};
+use crate::paths::Dirs;
+use crate::pool::Pool;
+use crate::proc;
+use crate::settings::{self, Settings};
+use crate::util::{self, Env};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// mcpx's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How long a request for something that the main loop does waits for it: a
+/// reload takes milliseconds, and the main loop never waits for a server.
+const MAIN_LOOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What all threads share.
+pub struct Daemon {
+    /// The servers.
+    pub pool: Arc<Pool>,
+    /// The open runs.
+    pub runs: Runs,
+    /// The connections of the unix socket.
+    pub peers: Arc<Peers>,
+    /// How many connections may be open.
+    pub places: Arc<Places>,
+    /// The log file; none when it could not be opened.
+    pub log: Option<Arc<LogFile>>,
+    /// This process.
+    pub origin: Origin,
+    /// Who is being served, and when that was last so.
+    pub activity: Activity,
+    events: Sender<Event>,
+    current: RwLock<Arc<Current>>,
+    stopping: AtomicBool,
+}
+
+/// What does not change while the daemon runs.
+pub struct Origin {
+    /// The process.
+    pub pid: u32,
+    /// When it started, in ticks since boot; 0 where there is no /proc.
+    pub start_ticks: u64,
+    /// When it started, milliseconds since 1970.
+    pub started_at: u64,
+    /// When it started.
+    pub started: Instant,
+    /// A command started it.
+    pub detached: bool,
+    /// Where state is kept.
+    pub dirs: Dirs,
+    /// The environment.
+    pub env: Env,
+}
+
+/// What is replaced as a whole when the configuration changes.
+pub struct Current {
+    /// The configuration in use.
+    pub config: Config,
+    /// The settings in use.
+    pub settings: Settings,
+    /// Every server's two names, in the configuration's order.
+    pub names: Vec<NamespaceName>,
+    /// The unix socket.
+    pub socket: PathBuf,
+    /// `http://127.0.0.1:PORT`, or empty.
+    pub endpoint: String,
+    /// The bearer token, or empty.
+    pub token: String,
+    /// What a peer may send.
+    pub limits: Limits,
+    /// How long a write may make no progress.
+    pub write_timeout: Option<Duration>,
+    /// Why the configuration on disk is not the one in use.
+    pub problem: Option<Error>,
+}
+
+impl Current {
+    /// The state for a configuration, as yet without addresses.
+    pub fn new(config: Config, settings: Settings) -> Current {
+        let idents = names::unique_idents(config.servers.iter().map(|s| s.name.as_str()));
+        let names = config.servers.iter().zip(idents);
+        let names = names.map(|(server, ident)| NamespaceName { name: server.name.clone(), ident }).collect();
+        let wait = |setting| Some(settings.get(setting)).filter(|d: &Duration| !d.is_zero());
+        let limits = Limits {
+            head: usize::try_from(settings.get(&settings::TRANSPORT_MAX_HEADER)).unwrap_or(usize::MAX),
+            body: settings.get(&settings::TRANSPORT_MAX_BODY),
+            idle: wait(&settings::TRANSPORT_IDLE_TIMEOUT),
+            head_timeout: wait(&settings::TRANSPORT_HEADER_TIMEOUT),
+        };
+        let write_timeout = wait(&settings::TRANSPORT_WRITE_TIMEOUT);
+        Current {
+            names,
+            limits,
+            write_timeout,
+            config,
+            settings,
+            socket: PathBuf::new(),
+            endpoint: String::new(),
+            token: String::new(),
+            problem: None,
+        }
+    }
+
+    /// The nearest configuration file, or an empty path.
+    pub fn config_path(&self) -> &Path {
+        self.config.path().unwrap_or(Path::new(""))
+    }
+
+    /// What the info file says.
+    pub fn info(&self, origin: &Origin) -> DaemonInfo {
+        DaemonInfo {
+            schema: 1,
+            key: self.config.key.clone(),
+            pid: origin.pid,
+            start_ticks: origin.start_ticks,
+            socket: self.socket.clone(),
+            endpoint: self.endpoint.clone(),
+            token: self.token.clone(),
+            config_path: self.config_path().to_owned(),
+            sources: self.config.sources.iter().map(|s| s.path.clone()).collect(),
+            servers_digest: self.config.servers_digest.clone(),
+            version: VERSION.into(),
+            started_at: origin.started_at,
+            servers: self.config.servers.iter().map(|s| s.name.clone()).collect(),
+        }
+    }
+}
+
+impl Origin {
+    /// This process.
+    pub fn new(detached: bool, dirs: Dirs, env: Env) -> Origin {
+        let pid = std::process::id();
+        Origin {
+            pid,
+            start_ticks: proc::start_ticks(pid).unwrap_or(0),
+            started_at: util::now_ms(),
+            started: Instant::now(),
+            detached,
+            dirs,
+            env,
+        }
+    }
+    /// Milliseconds since the start.
+    pub fn uptime_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Who is being served, and when that was last so.
+#[derive(Debug)]
+pub struct Activity {
+    since: Instant,
+    in_flight: AtomicUsize,
+    /// Milliseconds after `since`.
+    last: AtomicU64,
+    /// Somebody waits for quiet; telling them costs a system call that is saved otherwise.
+    awaited: AtomicBool,
+    quiet: Mutex<()>,
+    becomes_quiet: Condvar,
+}
+
+/// A request being served.
+pub struct Busy<'a>(&'a Activity);
+
+impl Activity {
+    /// Nobody yet.
+    pub fn new() -> Activity {
+        Activity {
+            since: Instant::now(),
+            in_flight: AtomicUsize::new(0),
+            last: AtomicU64::new(0),
+            awaited: AtomicBool::new(false),
+            quiet: Mutex::new(()),
+            becomes_quiet: Condvar::new(),
+        }
+    }
+    /// Notes a sign of life.
+    pub fn touch(&self) {
+        let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(now, Ordering::Relaxed);
+    }
+    /// Counts a request until the returned value is dropped.
+    pub fn enter(&self) -> Busy<'_> {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        self.touch();
+        Busy(self)
+    }
+    /// How many requests are being served.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::SeqCst)
+    }
+    /// Waits until no request is being served, at most so long; whether that came.
+    pub fn wait_quiet(&self, patience: Duration) -> bool {
+        self.awaited.store(true, Ordering::SeqCst);
+        let guard = self.quiet.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = self.becomes_quiet.wait_timeout_while(guard, patience, |()| self.in_flight() > 0);
+        !outcome.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+    /// How long nobody was served.
+    pub fn idle_for(&self) -> Duration {
+        if self.in_flight() > 0 {
+            return Duration::ZERO;
+        }
+        self.since.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.touch();
+        let last = self.0.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.0.awaited.load(Ordering::SeqCst) {
+            // Under the lock, so that a waiter is either before its look or asleep.
+            drop(self.0.quiet.lock());
+            self.0.becomes_quiet.notify_all();
+        }
+    }
+}
+
+impl Daemon {
+    /// Puts the parts together.
+    pub fn new(
+        pool: Arc<Pool>,
+        peers: Arc<Peers>,
+        log: Option<Arc<LogFile>>,
+        origin: Origin,
+        current: Current,
+        events: Sender<Event>,
+    ) -> Result<Arc<Daemon>> {
+        let limit = max_connections(&current.settings);
+        Ok(Arc::new(Daemon {
+            pool,
+            runs: Runs::new()?,
+            peers,
+            places: Places::new(limit),
+            log,
+            origin,
+            activity: Activity::new(),
+            events,
+            current: RwLock::new(Arc::new(current)),
+            stopping: AtomicBool::new(false),
+        }))
+    }
+
+    /// What is in force now. Never waits for anything but another such look.
+    pub fn current(&self) -> Arc<Current> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces what is in force.
+    pub fn set_current(&self, current: Current) {
+        self.places.set_limit(max_connections(&current.settings));
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(current);
+    }
+
+    /// Tells the main loop.
+    pub fn tell(&self, event: Event) {
+        // The receiver lives as long as the main loop; after that nothing matters any more.
+        let _ = self.events.send(event);
+    }
+
+    /// Has the main loop do something, and waits for its answer.
+    pub fn ask<T>(&self, event: impl FnOnce(Sender<T>) -> Event) -> Result<T> {
+        let (send, receive) = mpsc::channel();
+        self.tell(event(send));
+        receive.recv_timeout(MAIN_LOOP_PATIENCE).map_err(|_| {
+            Error::new(Kind::Unavailable, "the daemon is stopping, or too busy").hint("try again")
+        })
+    }
+
+    /// The daemon has begun to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Begins to stop: connections are no longer kept.
+    pub fn set_stopping(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends what sessions own.
+    pub fn end_sessions(&self, sessions: impl IntoIterator<Item = String>) {
+        for session in sessions {
+            self.pool.end_session(&session);
+        }
+    }
+}
+
+fn max_connections(settings: &Settings) -> usize {
+    usize::try_from(settings.get(&settings::TRANSPORT_MAX_CONNECTIONS)).unwrap_or(1).max(1)
+}

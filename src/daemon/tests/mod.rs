@@ -1,0 +1,6 @@
+//! A daemon in this process, asked through its real sockets.
+
+mod channels;
+mod following;
+mod over_tcp;
+mod requests;

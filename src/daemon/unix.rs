@@ -1,0 +1,247 @@
+//! The unix socket: accepting, one thread a connection, requests one after
+//! another. Knows nothing of what they ask for.
+
+use super::channel;
+use super::peers::{Peer, Stream};
+use super::places::Place;
+use super::router::{self, Answer, Asker, Origin};
+use super::state::Daemon;
+use crate::api::http::{self, Fault, Limits, Reader, Request};
+use crate::error::{Error, Kind};
+use crate::log;
+use crate::pool::Cancel;
+use crate::proc;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// So many threads wait for a connection, so that one can be served at once by
+/// the thread that accepted it, while another already waits for the next.
+const WAITING: usize = 2;
+/// A pause when the system has no descriptor left: without one, trying again at once would only burn.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
+/// How long a client that finds no place should wait before it asks again, seconds.
+const RETRY_AFTER: &str = "Retry-After: 1\r\n";
+/// What is left unread of a request that was refused is read, up to this, before
+/// the connection is closed, so that the refusal is not lost with it.
+const LINGER: u64 = 64 * 1024;
+
+/// A socket that is being listened on; dropping it ends that, and leaves its connections.
+pub struct Listening {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    daemon: Arc<Daemon>,
+    listener: UnixListener,
+    waiting: AtomicUsize,
+    closed: AtomicBool,
+    /// A descriptor in reserve: with it a client can still be told that there is none left.
+    spare: Mutex<Option<File>>,
+}
+
+impl Listening {
+    /// Listens.
+    pub fn start(daemon: &Arc<Daemon>, listener: UnixListener) -> io::Result<Listening> {
+        let shared = Arc::new(Shared {
+            daemon: daemon.clone(),
+            listener,
+            waiting: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            spare: Mutex::new(File::open("/dev/null").ok()),
+        });
+        for _ in 0..WAITING {
+            Shared::spawn(&shared)?;
+        }
+        Ok(Listening { shared })
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        // Wakes every thread that waits in accept; std has no call for it on a listener.
+        if let Ok(clone) = self.shared.listener.try_clone() {
+            let _ = UnixStream::from(OwnedFd::from(clone)).shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Shared {
+    fn spawn(shared: &Arc<Shared>) -> io::Result<()> {
+        let inside = shared.clone();
+        shared.waiting.fetch_add(1, Ordering::SeqCst);
+        let spawned = proc::thread::spawn("client", move || inside.accept());
+        if spawned.is_err() {
+            shared.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+        spawned.map(drop)
+    }
+
+    /// Accepts a connection, serves it, and does so again unless enough others wait.
+    fn accept(self: Arc<Shared>) {
+        loop {
+            let accepted = self.listener.accept();
+            if self.closed.load(Ordering::SeqCst) {
+                break;
+            }
+            let stream = match accepted {
+                Ok((stream, _)) => {
+                    self.daemon.activity.touch();
+                    stream
+                }
+                Err(e) => {
+                    self.trouble(&e);
+                    continue;
+                }
+            };
+            // Whoever is the last to wait sees to a successor before it serves.
+            if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1
+                && let Err(e) = Shared::spawn(&self)
+            {
+                // No room for a thread: this connection goes, so that accepting goes on.
+                log::warn(format_args!("refusing a client: {e}"));
+                self.waiting.fetch_add(1, Ordering::SeqCst);
+                refuse(&stream, "the daemon has no room for another thread");
+                continue;
+            }
+            greet(&self.daemon, stream);
+            if self.waiting.fetch_add(1, Ordering::SeqCst) >= WAITING {
+                break;
+            }
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Accepting failed.
+    fn trouble(&self, e: &io::Error) {
+        if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) {
+            return;
+        }
+        log::warn(format_args!("accepting a client: {e}"));
+        // One descriptor is kept back for this: the client is told, instead of left waiting.
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.take().is_some() && self.listener.set_nonblocking(true).is_ok() {
+            let accepted = self.listener.accept();
+            let _ = self.listener.set_nonblocking(false);
+            if let Ok((stream, _)) = accepted {
+                refuse(&stream, "the daemon has no descriptor left");
+            }
+        }
+        std::thread::park_timeout(EXHAUSTED_PAUSE);
+        *spare = File::open("/dev/null").ok();
+    }
+}
+
+/// Tells a client that it cannot be served now, without waiting for it.
+fn refuse(stream: &UnixStream, why: &str) {
+    let error = Error::new(Kind::Busy, why).hint("try again in a moment");
+    let body = router::error_body(&error);
+    // A new connection's buffer is empty and takes this much at once.
+    let _ = stream.set_nonblocking(true);
+    let _ = http::write_response(&mut &*stream, 503, RETRY_AFTER, false, &[&body]);
+}
+
+/// Serves a new connection, if there is a place for it and it is ours.
+fn greet(daemon: &Arc<Daemon>, stream: UnixStream) {
+    match proc::peer_uid(&stream) {
+        Ok(uid) if uid == proc::uid() => {}
+        Ok(uid) => return log::warn(format_args!("a client of user {uid} was turned away")),
+        Err(e) => return log::warn(format_args!("a client of an unknown user was turned away: {e}")),
+    }
+    let Some(place) = daemon.places.take() else {
+        return refuse(&stream, "every connection that transport.maxConnections allows is taken");
+    };
+    serve(daemon, stream, place);
+}
+
+/// Serves a connection until it ends.
+fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
+    let _ = stream.set_write_timeout(daemon.current().write_timeout);
+    let joined = match daemon.peers.join(stream) {
+        Ok(joined) => joined,
+        Err(e) => return log::warn(format_args!("watching a client: {e}")),
+    };
+    let peer = joined.peer.clone();
+    let mut reader = Reader::new(peer.stream.clone());
+    loop {
+        let current = daemon.current();
+        let request = match reader
+            .request(&current.limits, |s| io::Write::write_all(s, b"HTTP/1.1 100 Continue\r\n\r\n"))
+        {
+            Ok(request) => request,
+            Err(fault) => {
+                turn_down(&mut reader, &current.limits, &fault);
+                break;
+            }
+        };
+        // What is no longer in force is not kept alive by a waiting connection.
+        drop(current);
+        let wants_channel = request.headers.has_token("connection", "upgrade")
+            && request.headers.has_token("upgrade", "mcpx-channel");
+        let busy = daemon.activity.enter();
+        let keep = request.keep_alive && !daemon.is_stopping();
+        match answer(daemon, &peer, request) {
+            Answer::Body(status, body) => {
+                let sent = http::write_response(reader.source_mut(), status, "", keep, &body.parts());
+                if sent.is_err() || !keep {
+                    break;
+                }
+            }
+            Answer::Channel(run) if wants_channel => {
+                drop(busy);
+                let (mut stream, ahead) = reader.into_parts();
+                const SWITCH: &[u8] =
+                    b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcpx-channel\r\n\r\n";
+                if http::write_parts(&mut stream, &[SWITCH]).is_ok() {
+                    channel::serve(daemon, run, stream, ahead);
+                }
+                break;
+            }
+            Answer::Channel(_) => {
+                let error =
+                    Error::new(Kind::Usage, "a channel needs Connection: Upgrade and Upgrade: mcpx-channel");
+                let body = router::error_body(&error);
+                let headers = "Upgrade: mcpx-channel\r\n";
+                if http::write_response(reader.source_mut(), 426, headers, keep, &[&body]).is_err() || !keep {
+                    break;
+                }
+            }
+        }
+    }
+    daemon.end_sessions(daemon.runs.close_tied(peer.id));
+}
+
+fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, request: Request) -> Answer {
+    let cancel = Cancel::new();
+    peer.waits_for(&cancel);
+    let asker = Asker { origin: Origin::Unix(peer.id), cancel: &cancel, progress: None };
+    let answer = router::answer(daemon, request.method, &request.target, &request.body, &asker);
+    peer.has_its_answer();
+    answer
+}
+
+/// Answers what could not be read as a request.
+fn turn_down(reader: &mut Reader<Stream>, limits: &Limits, fault: &Fault) {
+    let Fault::Bad(status, what) = fault else { return };
+    let kind = match status {
+        408 => Kind::Timeout,
+        413 | 414 | 431 => Kind::TooLarge,
+        _ => Kind::Usage,
+    };
+    let body = router::error_body(&Error::new(kind, *what));
+    if http::write_response(reader.source_mut(), *status, "", false, &[&body]).is_ok() {
+        linger(reader.source_mut(), limits);
+    }
+}
+
+fn linger(stream: &mut Stream, limits: &Limits) {
+    let _ = stream.0.shutdown(Shutdown::Write);
+    let _ = stream.0.set_read_timeout(limits.head_timeout.map(|t| t.min(Duration::from_secs(1))));
+    let _ = io::copy(&mut io::Read::take(stream, LINGER), &mut io::sink());
+}

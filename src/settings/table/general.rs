@@ -1,0 +1,78 @@
+//! Declares the settings of what every command needs: presets, paths, output, logging.
+#![allow(missing_docs, reason = "each entry's help says what it is")]
+
+use crate::settings::choices::{COLOR, LEVELS, MEDIA};
+use crate::settings::declared::{Setting, Spec};
+use crate::settings::kind::Kind;
+
+pub static PRESET: Setting<Vec<String>> = Setting::new(
+    Spec::new("preset", Kind::List, "Presets to apply, in order; a later one wins").client().doc(
+        "A preset is a named list of mcpx's own flags under `presets`. It ranks between \
+         the environment and the command line. A preset cannot select presets.",
+    ),
+);
+
+pub static PATHS_CONFIG_FILE: Setting<String> = Setting::new(
+    Spec::new("paths.configFile", Kind::Path, "The one configuration file to read, instead of searching")
+        .client()
+        .bootstrap()
+        .flags(&["--config"])
+        .env(&["MCPX_CONFIG"])
+        .doc(
+            "Empty: search upward from the working directory, then in the user's and the \
+         system's places. A file that is named but missing is an error.",
+        ),
+);
+
+pub static PATHS_STATE: Setting<String> = Setting::new(
+    Spec::new("paths.state", Kind::Path, "Where daemons keep their sockets, info files and logs")
+        .client()
+        .bootstrap()
+        .flags(&["--state-dir"])
+        .env(&["MCPX_STATE_DIR"])
+        .doc("Empty: `$XDG_STATE_HOME/mcpx`, else `~/.local/state/mcpx`."),
+);
+
+pub static PATHS_CACHE: Setting<String> = Setting::new(
+    Spec::new("paths.cache", Kind::Path, "Where schemas and generated clients are cached")
+        .client()
+        .bootstrap()
+        .flags(&["--cache-dir"])
+        .env(&["MCPX_CACHE_DIR"])
+        .doc("Empty: `$XDG_CACHE_HOME/mcpx`, else `~/.cache/mcpx`."),
+);
+
+pub static OUTPUT_JSON: Setting<bool> =
+    Setting::new(Spec::new("output.json", Kind::Bool, "Print JSON").client().flags(&["--json"]));
+
+pub static OUTPUT_COLOR: Setting<String> = Setting::new(
+    Spec::new("output.color", Kind::Enum(COLOR), "When to print in colour").client().flags(&["--color"]),
+);
+
+pub static OUTPUT_MEDIA: Setting<String> = Setting::new(
+    Spec::new("output.media", Kind::Enum(MEDIA), "What becomes of images and audio in a result")
+        .client()
+        .flags(&["--media"]),
+);
+
+pub static OUTPUT_MEDIA_DIR: Setting<String> = Setting::new(
+    Spec::new("output.mediaDir", Kind::Path, "Where images and audio are written")
+        .client()
+        .doc("Empty: `mcpx-<uid>/media` in the directory for temporary files."),
+);
+
+pub static LOGGING_LEVEL: Setting<String> = Setting::new(
+    Spec::new("logging.level", Kind::Enum(LEVELS), "The lowest level that is logged")
+        .client()
+        .flags(&["--log-level"])
+        .env(&["MCPX_LOG_LEVEL"]),
+);
+
+pub static PLUMBING_STRICT_UNKNOWN_KEYS: Setting<bool> = Setting::new(
+    Spec::new(
+        "plumbing.strictUnknownKeys",
+        Kind::Bool,
+        "Refuse a configuration file that has an unknown key, instead of warning",
+    )
+    .client(),
+);

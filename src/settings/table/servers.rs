@@ -1,0 +1,159 @@
+//! Declares the settings of the servers: the pool, the protocol, the catalogue of their tools.
+#![allow(missing_docs, reason = "each entry's help says what it is")]
+
+use super::unit::{DAY, GIB, HOUR, KIB, MIB, WEEK, YEAR, ms};
+use crate::settings::choices::{SCOPES, SHARING};
+use crate::settings::declared::{Setting, Spec};
+use crate::settings::kind::Kind;
+use std::time::Duration;
+
+pub static POOL_SCOPE: Setting<String> = Setting::new(
+    Spec::new(
+        "pool.scope",
+        Kind::Enum(SCOPES),
+        "What an instance of a server is keyed by, where the server does not say",
+    )
+    .doc("A server's own `\"mcpx\": {\"scope\": …}` comes first."),
+);
+
+pub static POOL_SHARING: Setting<String> = Setting::new(
+    Spec::new(
+        "pool.sharing",
+        Kind::Enum(SHARING),
+        "Whether an instance takes several calls at once, where the server does not say",
+    )
+    .doc("A server's own `\"mcpx\": {\"sharing\": …}` comes first."),
+);
+
+pub static POOL_START_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "pool.startTimeout",
+        Kind::Duration(ms(100), HOUR, None),
+        "How long a server may take to start and to answer `initialize`",
+    )
+    .doc("Per server: `\"mcpx\": {\"startTimeout\": …}`."),
+);
+
+pub static POOL_CALL_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "pool.callTimeout",
+        Kind::Duration(ms(1), WEEK, Some("no limit")),
+        "How long one tool call may take",
+    )
+    .call()
+    .doc(
+        "The server is told that the call was cancelled. Per server: `\"mcpx\": \
+         {\"callTimeout\": …}`.",
+    ),
+);
+
+pub static POOL_IDLE_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "pool.idleTimeout",
+        Kind::Duration(ms(100), YEAR, Some("never")),
+        "How long an unused instance is kept",
+    )
+    .doc("Per server: `\"mcpx\": {\"idleTimeout\": …}`."),
+);
+
+pub static POOL_STOP_GRACE: Setting<Duration> = Setting::new(
+    Spec::new(
+        "pool.stopGrace",
+        Kind::Duration(Duration::ZERO, HOUR, None),
+        "How long a server may take to leave once its stdin is closed",
+    )
+    .doc("SIGTERM to its process group follows."),
+);
+
+pub static POOL_KILL_GRACE: Setting<Duration> = Setting::new(
+    Spec::new(
+        "pool.killGrace",
+        Kind::Duration(Duration::ZERO, HOUR, None),
+        "How long a server may take to leave after SIGTERM",
+    )
+    .doc("SIGKILL to its process group follows."),
+);
+
+pub static POOL_MAX: Setting<i64> = Setting::new(
+    Spec::new("pool.max", Kind::Int(1, 4096), "How many instances of one server may run")
+        .doc("Per server: `\"mcpx\": {\"max\": …}`."),
+);
+
+pub static POOL_QUEUE: Setting<i64> = Setting::new(
+    Spec::new("pool.queue", Kind::Int(0, 1_000_000), "How many callers may wait for one instance")
+        .doc("One more is refused as busy."),
+);
+
+pub static POOL_COOL_DOWN_MIN: Setting<Duration> = Setting::new(
+    Spec::new(
+        "pool.coolDownMin",
+        Kind::Duration(Duration::ZERO, DAY, None),
+        "How long a server that failed to start is left alone at first",
+    )
+    .doc("The time doubles with each failure, up to `pool.coolDownMax`."),
+);
+
+pub static POOL_COOL_DOWN_MAX: Setting<Duration> = Setting::new(Spec::new(
+    "pool.coolDownMax",
+    Kind::Duration(Duration::ZERO, DAY, None),
+    "How long a server that keeps failing is left alone at most",
+));
+
+pub static POOL_STDERR_TAIL: Setting<u64> = Setting::new(Spec::new(
+    "pool.stderrTail",
+    Kind::Bytes(0, 16 * MIB),
+    "How much of each server's latest stderr is kept, to say why it failed",
+));
+
+pub static MCP_MAX_MESSAGE: Setting<u64> = Setting::new(
+    Spec::new("mcp.maxMessage", Kind::Bytes(64 * KIB, 16 * GIB), "The largest message taken from a server")
+        .doc("A larger one ends that call with `too-large`, not the server."),
+);
+
+pub static MCP_MAX_DEPTH: Setting<i64> = Setting::new(Spec::new(
+    "mcp.maxDepth",
+    Kind::Int(8, 10_000),
+    "How deep a message from a server may be nested",
+));
+
+pub static MCP_VALIDATE_ARGUMENTS: Setting<bool> = Setting::new(
+    Spec::new(
+        "mcp.validateArguments",
+        Kind::Bool,
+        "Check arguments against the tool's schema before sending them",
+    )
+    .call()
+    .doc("Off: the server alone judges them."),
+);
+
+pub static CATALOG_CACHE_TTL: Setting<Duration> = Setting::new(
+    Spec::new(
+        "catalog.cacheTtl",
+        Kind::Duration(Duration::ZERO, YEAR, None),
+        "How long a server's tools are answered from the cache on disk",
+    )
+    .client()
+    .doc("0 asks the server each time; `mcpx refresh` asks at once."),
+);
+
+pub static CATALOG_CONCURRENCY: Setting<i64> = Setting::new(Spec::new(
+    "catalog.concurrency",
+    Kind::Int(1, 256),
+    "How many servers are asked for their tools at once",
+));
+
+pub static CATALOG_DESCRIBE: Setting<i64> = Setting::new(
+    Spec::new(
+        "catalog.describe",
+        Kind::Int(0, 10_000),
+        "How many characters of a description a listing shows",
+    )
+    .client()
+    .doc("0 shows none."),
+);
+
+pub static SEARCH_LIMIT: Setting<i64> = Setting::new(
+    Spec::new("search.limit", Kind::Int(1, 10_000), "How many results a search prints")
+        .client()
+        .flags(&["--limit"]),
+);
