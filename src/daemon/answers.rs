@@ -15,6 +15,7 @@ use crate::proc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,8 +69,21 @@ fn one_or_many<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Vec<
     })
 }
 
-/// Carries out one operation.
+/// Carries out one operation. A bug in doing so is an error, and ends neither the
+/// connection nor what depends on it.
 pub fn perform(
+    daemon: &Arc<Daemon>,
+    op: &'static Operation,
+    params: Params<'_>,
+    asker: &Asker<'_>,
+) -> Result<Done> {
+    catch_unwind(AssertUnwindSafe(|| dispatch(daemon, op, params, asker))).unwrap_or_else(|_| {
+        Err(Error::new(Kind::Internal, format!("{} broke off: a bug in mcpx", op.name))
+            .hint("the daemon's log says where"))
+    })
+}
+
+fn dispatch(
     daemon: &Arc<Daemon>,
     op: &'static Operation,
     params: Params<'_>,
