@@ -11,7 +11,7 @@ use crate::api::{Boot, Client};
 use crate::config::{self, Config, LoadOptions};
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
-use crate::settings::{self, Layers, PresetFlag, Settings, Taken};
+use crate::settings::{self, Carried, Layers, PresetFlag, Settings, Taken};
 use crate::util::Env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -168,13 +168,19 @@ impl Cx {
     /// The daemon of this configuration, if one is running.
     pub fn running(&self) -> Result<Option<Client>> {
         let world = self.world()?;
-        Client::find(&self.boot(world)?)
+        let client = Client::find(&self.boot(world)?)?;
+        if let Some(client) = &client {
+            client.carry(&Carried::of(&world.settings));
+        }
+        Ok(client)
     }
 
     /// The daemon of this configuration, started if need be.
     pub fn daemon(&self, progress: &Progress) -> Result<Client> {
         let world = self.world()?;
-        Client::find_or_start(&self.boot(world)?, &|text| progress.say(text))
+        let client = Client::find_or_start(&self.boot(world)?, &|text| progress.say(text))?;
+        client.carry(&Carried::of(&world.settings));
+        Ok(client)
     }
 
     fn boot<'a>(&'a self, world: &'a World) -> Result<Boot<'a>> {

@@ -63,6 +63,11 @@ impl Carried {
         Some(out)
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The value of a setting, when it is among them.
     pub fn get<T: FromVal>(&self, setting: &Setting<T>) -> Option<T> {
         let (_, value) = self.0.iter().find(|(key, _)| *key == setting.key())?;
