@@ -68,8 +68,17 @@ impl Cx {
         if let Some(world) = self.world.get() {
             return Ok(world);
         }
-        let cwd = std::env::current_dir()
-            .map_err(|e| Error::new(Kind::Unavailable, format!("finding the working directory: {e}")))?;
+        let world = self.look()?;
+        // Said by every command, because a mistyped key is a setting that silently does nothing.
+        if self.inv.command.name != "config" {
+            world.config.warnings.iter().for_each(|w| note(w));
+        }
+        Ok(self.world.get_or_init(|| world))
+    }
+
+    /// The configuration and settings as they are now, read anew.
+    pub fn look(&self) -> Result<World> {
+        let cwd = working_directory()?;
         let dirs = self.dirs()?;
         let uid = crate::proc::uid();
         let config =
@@ -79,11 +88,7 @@ impl Cx {
         let presets = settings::expand_presets(&layers, &|flag| self.takes(flag))?;
         layers.presets.clone_from(&presets);
         let settings = Settings::resolve(layers)?;
-        // Said by every command, because a mistyped key is a setting that silently does nothing.
-        if self.inv.command.name != "config" {
-            config.warnings.iter().for_each(|w| note(w));
-        }
-        Ok(self.world.get_or_init(|| World { cwd, dirs, config, settings, presets }))
+        Ok(World { cwd, dirs, config, settings, presets })
     }
 
     /// Gives the command those of its own flags that presets supply. What was typed wins over them.
@@ -226,6 +231,12 @@ fn own_flag(inv: &Invocation, spelled: &str) -> Option<&'static Flag> {
             inv.command.flags.iter().find(|f| f.short.is_some_and(|s| letter.chars().eq([s])))
         }
     }
+}
+
+/// The working directory, absolute.
+pub fn working_directory() -> Result<PathBuf> {
+    std::env::current_dir()
+        .map_err(|e| Error::new(Kind::Unavailable, format!("finding the working directory: {e}")))
 }
 
 /// What to say when no server is configured.

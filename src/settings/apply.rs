@@ -36,8 +36,11 @@ pub(super) fn all(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
     Ok(())
 }
 
-/// The setting with this key, or an error that names the nearest.
-pub(super) fn known(key: &str) -> Result<&'static dyn Declared> {
+/// The setting with this key.
+///
+/// # Errors
+/// `Usage`, with the nearest key.
+pub fn known(key: &str) -> Result<&'static dyn Declared> {
     declared(key).ok_or_else(|| {
         let error = Error::new(ErrorKind::Usage, format!("there is no setting \"{key}\""));
         match crate::util::did_you_mean(key, ALL.iter().map(|d| d.key())) {

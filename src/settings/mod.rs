@@ -18,7 +18,7 @@ mod table;
 mod tests;
 mod units;
 
-pub use apply::unknown_keys;
+pub use apply::{known, unknown_keys};
 pub use carried::Carried;
 pub use choices::*;
 pub use declared::{Declared, Scope, Setting, Spec, declared, flag, flag_match};

@@ -19,7 +19,7 @@ impl Settings {
     /// One setting as a row.
     ///
     /// # Errors
-    /// `NotFound`, with the nearest key.
+    /// `Usage`, with the nearest key.
     pub fn row(&self, key: &str) -> Result<Value> {
         let setting = known(key)?;
         self.explain(key)
