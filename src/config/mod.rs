@@ -1,15 +1,18 @@
 //! The configuration: where its files are, reading them (JSON with comments),
-//! and the servers that they define. Knows nothing of daemons or of how a
+//! changing them, and the servers that they define. Knows nothing of daemons or of how a
 //! server is started.
 
 mod docs;
+pub mod edit;
 mod expand;
 mod fields;
 mod jsonc;
 mod load;
 mod node;
+mod render;
 mod search;
 mod server;
+mod splice;
 #[cfg(test)]
 mod tests;
 
