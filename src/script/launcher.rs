@@ -4,6 +4,7 @@
 
 use super::runtimes::{JsKind, Version, strips_types};
 use super::scan::{Scan, scan};
+use crate::catalog::ts::is_js_global;
 use crate::error::KINDS;
 use crate::util::digest;
 use serde_json::{Map, Value};
@@ -56,7 +57,8 @@ fn running_client(namespaces: &[Namespace]) -> String {
     let exits: Map<String, Value> = KINDS.iter().map(|row| (row.word.into(), row.exit.into())).collect();
     let _ = writeln!(text, "const EXITS = {};", Value::Object(exits));
     push_exports(&mut text, namespaces);
-    let pairs: Vec<[&str; 2]> = namespaces.iter().map(|n| [n.ident.as_str(), n.name.as_str()]).collect();
+    let bare = namespaces.iter().filter(|n| !is_js_global(&n.ident));
+    let pairs: Vec<[&str; 2]> = bare.map(|n| [n.ident.as_str(), n.name.as_str()]).collect();
     let _ =
         writeln!(text, "launcher.start({});", Value::from_iter(pairs.iter().map(|p| Value::from(&p[..]))));
     text
@@ -333,11 +335,12 @@ mod tests {
 
     #[test]
     fn the_client_is_named_by_its_namespaces_and_exports_each() {
-        let a = client(Path::new("/c"), &names(&["demo", "my-server"]));
+        let a = client(Path::new("/c"), &names(&["demo", "my-server", "fetch"]));
         let b = client(Path::new("/c"), &names(&["demo"]));
         assert_ne!(a.path, b.path);
         let text = a.content.text().unwrap();
         assert!(text.contains("tools[\"my-server\"];\nexport { namespace1 as my_server };"));
+        assert!(text.contains("as fetch }"), "imported it may be, but the bare name is taken");
         assert!(text.contains("launcher.start([[\"demo\",\"demo\"],[\"my_server\",\"my-server\"]]);"));
         assert!(text.contains("\"outcome-unknown\":76"));
         let checked_in = client_module(&names(&["demo"]));
