@@ -31,6 +31,7 @@ macro_rules! in_each_runtime {
 in_each_runtime! {
     a_program_calls_tools_and_prints_what_it_returns
     a_program_may_have_any_form
+    names_and_paths_beyond_ascii_work
     awkward_names_are_functions
     a_tool_that_fails_throws
     an_error_in_the_program_ends_in_1
@@ -88,6 +89,7 @@ fn a_program_may_have_any_form(runtime: Runtime) {
         ("() => demo.echo({text: 'a function'})", "a function\n"),
         ("export default async (...a) => a.length", "0\n"),
         ("return 'ends with a line end\\n'", "ends with a line end\n"),
+        ("return 'ü→😀'", "ü→😀\n"),
         ("return [1, undefined, NaN]", "[1,null,null]\n"),
         ("return new Date(0)", "\"1970-01-01T00:00:00.000Z\"\n"),
         ("const a = {}; a.self = a; return a", "{\"self\":\"[circular]\"}\n"),
@@ -110,6 +112,19 @@ fn a_program_may_have_any_form(runtime: Runtime) {
         .status(1)
         .stderr_has("nobody waits")
         .check();
+}
+
+fn names_and_paths_beyond_ascii_work(runtime: Runtime) {
+    let world = World::new().and_fake("größe", &[]).with(runtime);
+    let cache = world.home().join("Käse 😀");
+    world.write("Straße/été.mjs", "export default async () => await größe.echo({text: '→'})\n");
+    for command in [
+        world.mcpx(["exec", "return await größe.echo({text: '→'})"]),
+        world.mcpx(["run", "Straße/été.mjs"]),
+        world.mcpx(["run", "été.mjs"]).dir("Straße"),
+    ] {
+        command.env("MCPX_CACHE_DIR", cache.clone()).stdout("→\n").check();
+    }
 }
 
 fn awkward_names_are_functions(runtime: Runtime) {
