@@ -12,9 +12,11 @@ use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Call, Caller, InstanceStatus, Namespace};
 use crate::proc;
-use serde::{Deserialize, Serialize};
+use crate::settings;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +29,7 @@ struct Fresh {
 
 #[derive(Deserialize)]
 struct Wanted {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "one_or_many")]
     server: Vec<String>,
     #[serde(default)]
     fresh: bool,
@@ -45,6 +47,17 @@ struct Restarted {
 }
 
 #[derive(Deserialize)]
+struct OfKey {
+    key: String,
+}
+
+#[derive(Deserialize)]
+struct NewValue {
+    key: String,
+    value: Value,
+}
+
+#[derive(Deserialize)]
 struct OfRun {
     run: String,
 }
@@ -54,8 +67,35 @@ struct Resolved {
     dir: PathBuf,
 }
 
-/// Carries out one operation.
+/// A list of names; one alone needs no brackets.
+fn one_or_many<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        One(String),
+        Many(Vec<String>),
+    }
+    Names::deserialize(source).map(|names| match names {
+        Names::One(name) => vec![name],
+        Names::Many(names) => names,
+    })
+}
+
+/// Carries out one operation. A bug in doing so is an error, and ends neither the
+/// connection nor what depends on it.
 pub fn perform(
+    daemon: &Arc<Daemon>,
+    op: &'static Operation,
+    params: Params<'_>,
+    asker: &Asker<'_>,
+) -> Result<Done> {
+    catch_unwind(AssertUnwindSafe(|| dispatch(daemon, op, params, asker))).unwrap_or_else(|_| {
+        Err(Error::new(Kind::Internal, format!("{} broke off: a bug in mcpx", op.name))
+            .hint("the daemon's log says where"))
+    })
+}
+
+fn dispatch(
     daemon: &Arc<Daemon>,
     op: &'static Operation,
     params: Params<'_>,
@@ -67,7 +107,13 @@ pub fn perform(
     match op.id {
         Id::Call => call(daemon, params.parse(op)?, asker).map(Done::Tool),
         Id::Channel => match asker.origin {
-            Origin::Unix(_) => daemon.runs.get(&params.parse::<OfRun>(op)?.run).map(Done::Channel),
+            Origin::Unix(_) => {
+                let run = daemon.runs.get(&params.parse::<OfRun>(op)?.run)?;
+                if !asker.carried.is_empty() {
+                    run.carry(asker.carried.clone());
+                }
+                Ok(Done::Channel(run))
+            }
             _ => Err(Error::new(Kind::Refused, "a channel is opened on the unix socket")),
         },
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
@@ -93,6 +139,17 @@ pub fn perform(
             json_of(&json!({"restarted": count}))
         }
         Id::Schemas => schemas(daemon, params.parse(op)?),
+        Id::Setting => json_of(&daemon.current().settings.row(&params.parse::<OfKey>(op)?.key)?),
+        Id::Settings => json_of(&json!({"settings": daemon.current().settings.rows()})),
+        Id::SetSetting => {
+            let wanted: NewValue = params.parse(op)?;
+            let value = settings::runtime_value(&wanted.key, &wanted.value)?;
+            override_setting(daemon, value.key, Some(value.value))
+        }
+        Id::UnsetSetting => {
+            let key = settings::changeable(&params.parse::<OfKey>(op)?.key)?.key();
+            override_setting(daemon, key.to_owned(), None)
+        }
         Id::Shutdown => {
             daemon.tell(Event::Shutdown("it was asked to"));
             json_of(&json!({"ok": true}))
@@ -107,14 +164,30 @@ fn json_of(value: &impl Serialize) -> Result<Done> {
         .map_err(|e| Error::new(Kind::Internal, format!("writing an answer: {e}")))
 }
 
+/// Has the main loop set or drop an override; answers with the setting as it is then.
+fn override_setting(daemon: &Daemon, key: String, value: Option<Value>) -> Result<Done> {
+    let wanted = key.clone();
+    daemon.ask(|reply| Event::Override(key, value, reply))??;
+    json_of(&daemon.current().settings.row(&wanted)?)
+}
+
 fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Box<RawValue>> {
+    // What the request brings along comes first, then what its run did.
+    let of_run = call.context.run.as_deref().filter(|_| !matches!(asker.origin, Origin::Channel(_)));
+    let of_run = of_run.and_then(|id| daemon.runs.get(id).ok()).map(|run| run.carried()).unwrap_or_default();
+    let limit = &settings::POOL_CALL_TIMEOUT;
+    let timeout = call.timeout_ms.map(Duration::from_millis);
+    let timeout = timeout.or_else(|| asker.carried.get(limit)).or_else(|| of_run.get(limit));
+    let check = &settings::MCP_VALIDATE_ARGUMENTS;
+    let validate = asker.carried.get(check).or_else(|| of_run.get(check));
     let (caller, own) = caller_of(daemon, call.context, asker);
     let outcome = daemon.pool.call(
         Call {
             server: &call.server,
             tool: &call.tool,
             arguments: call.arguments,
-            timeout: call.timeout_ms.map(Duration::from_millis),
+            timeout,
+            validate,
             cancel: asker.cancel,
             progress: asker.progress.clone(),
         },
@@ -158,6 +231,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     };
     let current = daemon.current();
     let run = daemon.runs.open(wanted.context, tie)?;
+    run.carry(asker.carried.clone());
     let usable = |server: &ServerDef| server.enabled && server.problem.is_none();
     json_of(&OpenedRun {
         run: run.id.clone(),

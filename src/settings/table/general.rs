@@ -58,12 +58,11 @@ pub static OUTPUT_MEDIA: Setting<String> = Setting::new(
 pub static OUTPUT_MEDIA_DIR: Setting<String> = Setting::new(
     Spec::new("output.mediaDir", Kind::Path, "Where images and audio are written")
         .client()
-        .doc("Empty: a directory of the run under the cache directory."),
+        .doc("Empty: `mcpx-<uid>/media` in the directory for temporary files."),
 );
 
 pub static LOGGING_LEVEL: Setting<String> = Setting::new(
     Spec::new("logging.level", Kind::Enum(LEVELS), "The lowest level that is logged")
-        .client()
         .flags(&["--log-level"])
         .env(&["MCPX_LOG_LEVEL"]),
 );
