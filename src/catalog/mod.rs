@@ -4,6 +4,7 @@
 
 pub mod budget;
 pub mod cache;
+mod grants;
 pub mod names;
 pub mod refs;
 pub mod rows;
@@ -11,6 +12,7 @@ pub mod search;
 pub mod ts;
 pub mod validate;
 
+pub use self::grants::Grant;
 pub use crate::mcp::Tool;
 
 use serde::{Deserialize, Serialize};

@@ -97,7 +97,7 @@ fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, 
     }
     let progress = Progress::start("opening the run");
     let client = cx.daemon(&progress)?;
-    let opened = client.open_run(&OpenRun { context: cx.context()? })?;
+    let opened = client.open_run(&OpenRun { context: cx.context()?, tools: prepared.grants() })?;
     let channel = if prepared.wants_channel() { Some(client.channel(&opened.run)?) } else { None };
     let namespaces =
         opened.namespaces.into_iter().map(|n| Namespace { name: n.name, ident: n.ident }).collect();

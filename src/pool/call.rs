@@ -80,7 +80,7 @@ impl Errand<'_> {
         if let Some(known) = &known {
             match self.prepare(known, limits) {
                 Ok(ready) => prepared = Some(ready),
-                Err(error) if known.live => return Err(error),
+                Err(error) if known.live || error.kind() == Kind::Refused => return Err(error),
                 // What disk remembers may be behind the server: ask before refusing.
                 Err(_) => {}
             }
@@ -196,6 +196,9 @@ impl Errand<'_> {
     /// Finds the tool and checks the arguments.
     fn prepare(&self, known: &Known, limits: &Limits) -> Result<Prepared> {
         let tool = known.tool(self.call.tool)?;
+        if let Some(permit) = self.call.permit {
+            permit(&known.schema, tool)?;
+        }
         let empty;
         let arguments = match self.call.arguments.as_deref().filter(|a| a.get() != "null") {
             Some(arguments) => arguments,

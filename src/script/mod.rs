@@ -4,17 +4,21 @@
 //! prints nothing.
 
 pub mod dispatch;
+pub mod effects;
 pub mod env;
+mod faults;
 pub mod launcher;
 pub mod named;
 pub mod permissions;
 pub mod plan;
+pub mod profiles;
 mod records;
 pub mod run;
 pub mod runtimes;
 mod scan;
 mod variables;
 
+pub use faults::Faults;
 pub use launcher::{Namespace, client_module};
 pub use named::{NamedScript, list as named_scripts};
 pub use plan::{Link, Local, Plan, Prepared, RunSpec, Source, prepare};

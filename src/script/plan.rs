@@ -9,6 +9,7 @@ use super::launcher::{self, Generated, Inline, Namespace};
 use super::named;
 use super::permissions::{self, Permissions};
 use super::runtimes::{self, JsKind, Language, Runtime, Search};
+use crate::catalog::Grant;
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::paths::Dirs;
@@ -218,6 +219,11 @@ impl Prepared {
             },
             Runner::Other { .. } => false,
         }
+    }
+
+    /// The tools that the run may call; nothing when it may call all.
+    pub fn grants(&self) -> Option<Vec<Grant>> {
+        self.permissions.grants()
     }
 
     /// Completes the plan with what the daemon said.

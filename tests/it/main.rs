@@ -15,5 +15,6 @@ mod docs;
 mod exec;
 mod faults;
 mod layers;
+mod permissions;
 mod real_servers;
 mod run_scripts;

@@ -47,19 +47,21 @@ pub static SCRIPT_PERMISSIONS: Setting<String> = Setting::new(
     .client()
     .flags(&["--permissions"])
     .env(&["MCPX_PERMISSIONS"])
-    .doc("Built in: all, net, read, readnet, strict."),
+    .doc("Built in: all, net, read, readnet, strict. `mcpx permissions` shows what each comes to."),
 );
 
 pub static SCRIPT_PROFILES: Setting<Value> = Setting::new(
     Spec::new(
         "script.profiles",
         Kind::Json,
-        "Further permission profiles by name: flags for each kind of runtime",
+        "Permission profiles by name: flags for each kind of runtime, and the tools that are granted",
     )
     .client()
     .doc(
-        "An object maps kinds to lists of flags; a text is flags for every kind. The \
-         nearest file that sets it replaces the whole object.",
+        "An object maps kinds to lists of flags, `tools` to a list such as \
+         `[\"github.get_*\"]`, which the daemon enforces, and `description` to a text; \
+         a text is flags for every kind. The nearest file that sets it replaces the \
+         whole object, but the built-in profiles stay unless one of their names is used.",
     ),
 );
 
