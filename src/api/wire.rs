@@ -1,6 +1,7 @@
 //! The JSON records that cross the daemon's socket. camelCase; unknown fields
 //! are ignored; a missing optional field is absent, not null.
 
+use crate::config::Selection;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
@@ -30,6 +31,36 @@ pub struct CallContext {
     /// The run that the call belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The servers that the caller works with; absent means all, or those of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selection: Option<SelectedProfiles>,
+}
+
+/// A choice among the servers, by their profiles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SelectedProfiles {
+    /// The profiles whose servers are taken besides the default set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<String>,
+    /// The default set is left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skip_default: bool,
+    /// Every server is taken.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all_profiles: bool,
+}
+
+impl From<&Selection> for SelectedProfiles {
+    fn from(s: &Selection) -> SelectedProfiles {
+        SelectedProfiles { profile: s.profiles.clone(), skip_default: s.skip_default, all_profiles: s.all }
+    }
+}
+
+impl From<SelectedProfiles> for Selection {
+    fn from(s: SelectedProfiles) -> Selection {
+        Selection { profiles: s.profile, skip_default: s.skip_default, all: s.all_profiles }
+    }
 }
 
 /// `POST /v1/call`, and the `call` operation on a channel (there without `context`, which the channel's run gives).
@@ -96,7 +127,7 @@ pub struct OpenedRun {
     pub session: String,
     /// The key was minted for this run alone.
     pub ephemeral: bool,
-    /// Every enabled namespace, in the configuration's order.
+    /// Every enabled namespace that is selected, in the configuration's order.
     pub namespaces: Vec<NamespaceName>,
     /// The daemon's HTTP endpoint, `http://127.0.0.1:PORT`, empty when TCP is off.
     pub endpoint: String,

@@ -5,17 +5,22 @@
 mod docs;
 mod expand;
 mod fields;
+mod filter;
 mod jsonc;
 mod load;
 mod node;
+mod profiles;
+mod regex;
 mod search;
 mod server;
 #[cfg(test)]
 mod tests;
 
 pub use docs::{configuration_md, starter};
+pub use filter::{Pattern, Patterns, ToolFilter, Withheld};
 pub use jsonc::parse;
 pub use load::{Config, LoadOptions, SourceFile, load, reload};
 pub use node::Document;
+pub use profiles::Selection;
 pub use search::search_path;
 pub use server::{ServerDef, ServerOptions, Transport};
