@@ -105,6 +105,33 @@ pub fn iso8601(ms: u64) -> String {
 /// Writes a file so that a reader sees the old content or the new, never a
 /// part: a temporary file beside it with `mode`, `fsync` when `durable`, then a rename.
 pub fn write_atomic(path: &Path, content: &[u8], mode: u32, durable: bool) -> std::io::Result<()> {
+    let written = beside(path, content, mode, durable)?;
+    rename_or_remove(&written, |new| fs::rename(new, path))
+}
+
+/// As [`write_atomic`] with `fsync`, but `last_look` gets the temporary file
+/// first and may prevent the rename. With `fresh` a file that is there already
+/// is never replaced: `AlreadyExists`.
+pub fn write_then(
+    path: &Path,
+    content: &[u8],
+    mode: u32,
+    fresh: bool,
+    last_look: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let written = beside(path, content, mode, true)?;
+    rename_or_remove(&written, |new| {
+        last_look(new)?;
+        if !fresh {
+            return fs::rename(new, path);
+        }
+        // A rename would replace what appeared meanwhile; a link does not.
+        fs::hard_link(new, path).and_then(|()| fs::remove_file(new))
+    })
+}
+
+/// Writes a temporary file beside `path`, and gives its name.
+fn beside(path: &Path, content: &[u8], mode: u32, durable: bool) -> std::io::Result<PathBuf> {
     use std::os::unix::fs::OpenOptionsExt;
     use std::sync::atomic::{AtomicU64, Ordering};
     static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -114,16 +141,22 @@ pub fn write_atomic(path: &Path, content: &[u8], mode: u32, durable: bool) -> st
     temporary.push(name);
     temporary.push(format!(".{}.{}.tmp", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)));
     let temporary: PathBuf = dir.join(temporary);
-    let outcome = (|| {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+    rename_or_remove(&temporary, |_| {
         file.write_all(content)?;
-        if durable {
-            file.sync_all()?;
-        }
-        fs::rename(&temporary, path)
-    })();
+        if durable { file.sync_all() } else { Ok(()) }
+    })?;
+    Ok(temporary)
+}
+
+/// Does something with a temporary file, and removes it should that fail.
+fn rename_or_remove(
+    temporary: &Path,
+    step: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let outcome = step(temporary);
     if outcome.is_err() {
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(temporary);
     }
     outcome
 }

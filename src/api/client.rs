@@ -2,6 +2,7 @@
 //! thing at a time. Knows nothing of how a daemon is found or started.
 
 use super::http::{self, Fault, Limits, Method, Reader};
+use super::ops;
 use super::uri;
 use super::wire::{CallRequest, DaemonInfo, OpenRun, OpenedRun};
 use crate::error::{Error, Kind, Result};
@@ -17,6 +18,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// How long an answer that waits for no server may take to begin. A daemon
+/// answers such a thing within milliseconds; one that does not is stuck, or stopped.
+const QUICK: Duration = Duration::from_secs(20);
 
 /// A connection to a daemon. May be shared; requests wait for one another.
 pub struct Client {
@@ -94,8 +99,8 @@ impl Client {
         &self.info
     }
 
-    /// Bounds how long an answer may take to begin; none, the default, means for ever
-    /// (the daemon itself bounds what it does).
+    /// Bounds how long an answer may take to begin. Without it what waits for no server has
+    /// 20 seconds, and what does has no limit but those that the daemon keeps.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         self.link.lock().unwrap_or_else(PoisonError::into_inner).timeout = timeout;
     }
@@ -169,6 +174,8 @@ impl Client {
             return Err(self.broke(Kind::Unavailable, "it is closed"));
         }
         link.broken = true;
+        let waits = ops::route(method, uri::split(target).0).is_ok_and(|(op, _)| op.waits);
+        let timeout = link.timeout.or((!waits).then_some(QUICK));
         let begun = Instant::now();
         let sent = http::write_request(link.reader.source_mut(), method, target, "", body);
         if let Err(e) = &sent
@@ -177,15 +184,17 @@ impl Client {
             return Err(self.broke(Kind::Unavailable, &e.to_string()));
         }
         // A daemon that refuses a connection says why before it closes it.
-        let limits = Limits { idle: link.timeout, ..Limits::PATIENT };
+        let limits = Limits { idle: timeout, ..Limits::PATIENT };
         let response = match (link.reader.response(&limits), sent) {
             (Ok(response), _) => response,
             (Err(_), Err(e)) => return Err(self.broke(Kind::Unavailable, &e.to_string())),
-            (Err(Fault::Closed), Ok(())) if link.timeout.is_some_and(|t| begun.elapsed() >= t) => {
+            (Err(Fault::Closed), Ok(())) if timeout.is_some_and(|t| begun.elapsed() >= t) => {
+                let pid = self.info.pid;
                 return Err(Error::new(
                     Kind::Timeout,
-                    format!("the daemon did not answer within {:?}", link.timeout.unwrap_or_default()),
-                ));
+                    format!("the daemon did not answer within {:?}", timeout.unwrap_or_default()),
+                )
+                .hint(format!("process {pid} may be stopped or stuck; kill it if it does not recover")));
             }
             (Err(fault), Ok(())) => return Err(self.broke(broken, &fault_text(&fault))),
         };

@@ -25,8 +25,19 @@ const LOG_LINES: usize = 10;
 const LOG_TAIL: u64 = 8 * 1024;
 /// A daemon's word that it is ready is short; more is not one.
 const MAX_READY: usize = 64 * 1024;
-/// What belongs to one run and is not for a daemon that outlives it.
-const OF_ONE_RUN: &[&str] = &["MCPX_SOCKET", "MCPX_CHANNEL", "MCPX_RUN", "MCPX_TRANSPORT_BEARER_TOKEN"];
+/// What belongs to one session, and is not for a daemon that outlives it.
+const OF_ONE_SESSION: &[&str] = &["MCPX_SESSION", "MCPX_SESSION_ID", "MCPX_PARENT_SESSION_ID"];
+/// What belongs to one run, where `MCPX_RUN` says that this is one: elsewhere some of these are a user's settings.
+const OF_ONE_RUN: &[&str] = &[
+    "MCPX_CHANNEL",
+    "MCPX_EPHEMERAL",
+    "MCPX_ENDPOINT",
+    "MCPX_INPUT",
+    "MCPX_RUN",
+    "MCPX_SETTINGS",
+    "MCPX_SOCKET",
+    "MCPX_TRANSPORT_BEARER_TOKEN",
+];
 
 /// What is needed to find a daemon, or to start one.
 pub struct Boot<'a> {
@@ -220,7 +231,10 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
     let log = info::log_path(boot.dirs, &boot.config.key);
     let log_before = std::fs::metadata(&log).map_or(0, |m| m.len());
     let mut env = boot.env.clone();
-    OF_ONE_RUN.iter().for_each(|name| env.remove(name));
+    OF_ONE_SESSION.iter().for_each(|name| env.remove(name));
+    if env.get("MCPX_RUN").is_some() {
+        OF_ONE_RUN.iter().for_each(|name| env.remove(name));
+    }
     let mut args = vec!["daemon".into(), "--detached".into(), "--dir".into(), boot.dir.into()];
     if !boot.settings.get(&settings::PATHS_CONFIG_FILE).is_empty()
         && let Some(source) = boot.config.sources.first()
@@ -246,10 +260,7 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
         None => Word::Ended,
     };
     let trouble = match word {
-        Word::Said(line) => match said(boot, &line) {
-            Ok(client) => return Ok(client),
-            Err(error) => error,
-        },
+        Word::Said(line) => return said(boot, &line),
         Word::Ended => {
             let exit = child.wait();
             Error::new(Kind::Unavailable, format!("starting the daemon: it ended at once ({exit})"))
@@ -260,13 +271,9 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
         }
     };
     let tail = log_tail(&log, log_before);
-    Err(match (trouble.hint_text(), tail.is_empty()) {
-        (_, true) => trouble,
-        (None, false) => trouble.hint(format!("the end of its log ({}):\n{tail}", log.display())),
-        (Some(hint), false) => {
-            let both = format!("{hint}\nthe end of its log ({}):\n{tail}", log.display());
-            trouble.hint(both)
-        }
+    Err(match tail.is_empty() {
+        true => trouble,
+        false => trouble.hint(format!("the end of its log ({}):\n{tail}", log.display())),
     })
 }
 
@@ -305,7 +312,11 @@ fn ready_line(mut out: File, deadline: Instant) -> Word {
 fn said(boot: &Boot, line: &[u8]) -> Result<Client> {
     let word: Value = serde_json::from_slice(line).unwrap_or_default();
     if let Some(error) = word.get("error") {
-        return Err(Error::from_json(error));
+        // Somebody may have started one by hand at the same time.
+        return match by_key(boot, &boot.config.key) {
+            Ok(Some(client)) => Ok(client),
+            _ => Err(Error::from_json(error)),
+        };
     }
     // The files may have changed since we read them: the daemon's key counts.
     let key = word.pointer("/ready/key").and_then(Value::as_str).unwrap_or(&boot.config.key);

@@ -90,8 +90,8 @@ pub fn liveness(dirs: &Dirs, info: &DaemonInfo) -> (bool, String) {
         return (true, format!("process {pid} is running"));
     }
     match proc::start_ticks(pid) {
-        None => (false, format!("process {pid} is gone")),
-        Some(_) => (false, format!("process {pid} is another one now")),
+        Some(ticks) if ticks != info.start_ticks => (false, format!("process {pid} is another one now")),
+        _ => (false, format!("process {pid} is gone")),
     }
 }
 

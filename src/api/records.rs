@@ -83,7 +83,7 @@ static DAEMON: Record = Record {
         always("servers", TEXTS, "the configured servers"),
         always("socket", Shape::Text, "the unix socket"),
         always("endpoint", Shape::Text, "the HTTP endpoint on loopback, empty when TCP is off"),
-        always("log", Shape::Text, "the daemon's log file"),
+        always("log", Shape::Text, "the daemon's log file, empty when it logs to a terminal"),
         always("startedAt", Shape::Integer, "milliseconds since 1970"),
         always("uptimeMs", Shape::Integer, "milliseconds"),
         always("sessions", Shape::Integer, "how many sessions have open runs"),

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The largest file that is read: far beyond any real configuration, and
 /// small enough that a mistaken path cannot exhaust the memory.
-const MAX_FILE: u64 = 16 << 20;
+pub(super) const MAX_FILE: u64 = 16 << 20;
 
 /// What to load.
 pub struct LoadOptions<'a> {
@@ -320,7 +320,7 @@ fn read(path: &Path, uid: u32) -> Result<Option<Vec<u8>>> {
 }
 
 /// An operating system's error in its own words, without the code.
-fn plain_io(e: &std::io::Error) -> String {
+pub(super) fn plain_io(e: &std::io::Error) -> String {
     let text = e.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

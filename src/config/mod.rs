@@ -1,8 +1,9 @@
 //! The configuration: where its files are, reading them (JSON with comments),
-//! and the servers that they define. Knows nothing of daemons or of how a
+//! changing them, and the servers that they define. Knows nothing of daemons or of how a
 //! server is started.
 
 mod docs;
+pub mod edit;
 mod expand;
 mod fields;
 mod filter;
@@ -11,8 +12,10 @@ mod load;
 mod node;
 mod profiles;
 mod regex;
+mod render;
 mod search;
 mod server;
+mod splice;
 #[cfg(test)]
 mod tests;
 

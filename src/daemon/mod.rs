@@ -184,16 +184,18 @@ fn load_and_watch(options: &LoadOptions<'_>) -> Result<(config::Config, Watched)
 
 /// In the background the log goes to a file; in front of a person to where the command put it.
 fn open_log(dirs: &Dirs, key: &str, detached: bool) -> Option<Arc<LogFile>> {
-    let file = Arc::new(LogFile::open(&info::log_path(dirs, key)).ok()?);
-    if detached {
-        let sink = file.clone();
-        log::set_sink(Box::new(move |level, message| sink.line(level, message)));
-        let sink = file.clone();
-        // Standard error leads nowhere: a panic is told to the log.
-        std::panic::set_hook(Box::new(move |panic| {
-            sink.line(log::Level::Error, &log::one_line(&format!("a bug in mcpx: {panic}")));
-        }));
+    if !detached {
+        return None;
     }
+    // Without a log the daemon serves all the same.
+    let file = Arc::new(LogFile::open(&info::log_path(dirs, key)).ok()?);
+    let sink = file.clone();
+    log::set_sink(Box::new(move |level, message| sink.line(level, message)));
+    let sink = file.clone();
+    // Standard error leads nowhere: a panic is told to the log.
+    std::panic::set_hook(Box::new(move |panic| {
+        sink.line(log::Level::Error, &log::one_line(&format!("a bug in mcpx: {panic}")));
+    }));
     Some(file)
 }
 

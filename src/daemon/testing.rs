@@ -183,6 +183,7 @@ impl Drop for Running {
         self.world.open_gate();
         self.stop();
         if !std::thread::panicking() {
+            eventually("every thread has left", || Arc::strong_count(&self.daemon) == 1);
             assert_eq!(self.home.state_files(), Vec::<String>::new(), "files are left");
             assert_eq!(self.world.live(), 0, "servers are left");
         }

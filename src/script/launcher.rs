@@ -203,8 +203,16 @@ pub fn inline_entry(
 ) -> Entry {
     let code = inline.anchored(cwd, client);
     let packages = if inline.bare() { package_dirs(cwd) } else { Vec::new() };
-    let module = inline.is_module();
-    let mut parts = vec![client.as_os_str().as_bytes(), code.as_bytes(), if module { b"m" } else { b"" }];
+    // deno and bun read TypeScript as quickly as JavaScript. node does not, and
+    // may not read it at all, so it tries JavaScript first.
+    let suffixes: &[&str] = match kind {
+        _ if !inline.is_module() => &[],
+        JsKind::Deno | JsKind::Bun => &[".code.ts"],
+        JsKind::Node if version.is_none_or(strips_types) => &[".code.mjs", ".code.mts"],
+        JsKind::Node => &[".code.mjs"],
+    };
+    let mut parts = vec![client.as_os_str().as_bytes(), code.as_bytes()];
+    parts.extend(suffixes.iter().map(|s| s.as_bytes()));
     parts.extend(packages.iter().map(|p| p.as_os_str().as_bytes()));
     let key = digest(parts, 16);
     let mut files = Vec::new();
@@ -224,34 +232,24 @@ pub fn inline_entry(
     let path = dir.join(format!("{key}.mjs"));
     let import = format!("import {{ launcher }} from {};\n", quoted(&file_url(client)));
     let here = quoted(&path.to_string_lossy());
-    let text = if module {
-        // deno and bun read TypeScript as quickly as JavaScript. node does not, and
-        // may not read it at all, so it tries JavaScript first.
-        let mut load = String::new();
-        let mut add = |suffix: &str| {
-            let file = dir.join(format!("{key}{suffix}"));
-            let url = quoted(&file_url(&file));
-            files.push(Generated { path: file, content: Content::Text(code.clone()) });
-            url
-        };
-        let name = match kind {
-            JsKind::Deno | JsKind::Bun => {
-                let _ = write!(load, "() => import({})", add(".code.ts"));
-                ".code."
-            }
-            JsKind::Node if version.is_none_or(strips_types) => {
-                let (js, ts) = (add(".code.mjs"), add(".code.mts"));
-                let _ = write!(load, "() => launcher.either(() => import({js}), () => import({ts}))");
-                ".code."
-            }
-            JsKind::Node => {
-                let _ = write!(load, "() => import({})", add(".code.mjs"));
-                ".code."
-            }
-        };
-        format!("{import}await launcher.run({load}, {}, {here}, true);\n", quoted(&format!("{key}{name}")))
-    } else {
-        format!("{import}await launcher.exec({}, {here});\n", quoted(&code))
+    let mut load = Vec::new();
+    for suffix in suffixes {
+        let file = dir.join(format!("{key}{suffix}"));
+        load.push(format!("() => import({})", quoted(&file_url(&file))));
+        files.push(Generated { path: file, content: Content::Text(code.clone()) });
+    }
+    let text = match load.as_slice() {
+        // What the code imports is resolved against the file that evaluates it;
+        // were the call in tail position, bun would take the caller's file.
+        [] => format!(
+            "{import}const evaluate = eval;\nawait launcher.exec({}, {here}, (text) => [evaluate(text)]);\n",
+            quoted(&code)
+        ),
+        ways => {
+            let ways = ways.join(", ");
+            let name = quoted(&format!("{key}.code."));
+            format!("{import}await launcher.run(launcher.first({ways}), {name}, {here}, true);\n")
+        }
     };
     files.push(Generated { path: path.clone(), content: Content::Text(text) });
     Entry { path, files }
@@ -346,7 +344,7 @@ mod tests {
     fn inline_code_is_embedded_and_a_module_is_a_file() {
         let (e, text) = entry("demo.echo({text: \"a\\n\u{2028}\"})", JsKind::Node, None);
         assert_eq!(e.files.len(), 1);
-        assert!(text.starts_with("import { launcher } from \"file:///c/client.mjs\";\nawait launcher.exec(\"demo.echo({text: \\\"a\\\\n"), "{text}");
+        assert!(text.starts_with("import { launcher } from \"file:///c/client.mjs\";\nconst evaluate = eval;\nawait launcher.exec(\"demo.echo({text: \\\"a\\\\n"), "{text}");
         let (same, _) = entry("demo.echo({text: \"a\\n\u{2028}\"})", JsKind::Bun, None);
         assert_eq!(same.path, e.path);
         let (e, text) = entry("import x from './x.ts'\nexport default x", JsKind::Deno, None);
@@ -359,7 +357,8 @@ mod tests {
         let (e, text) = entry("import 'mcpx'", JsKind::Node, Some(Version::new(22, 6, 0)));
         assert_eq!(e.files.len(), 3);
         assert!(
-            text.contains("either") && e.files[1].content.text().unwrap() == "import 'file:///c/client.mjs'"
+            text.contains(".code.mts")
+                && e.files[1].content.text().unwrap() == "import 'file:///c/client.mjs'"
         );
         assert_eq!(entry("import 'a:b'", JsKind::Node, Some(Version::new(20, 0, 0))).0.files.len(), 2);
     }

@@ -20,3 +20,6 @@ pub use named::{NamedScript, list as named_scripts};
 pub use plan::{Link, Local, Plan, Prepared, RunSpec, Source, prepare};
 pub use records::LogRecord;
 pub use run::{Captured, Outcome, Stderr, execute};
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The rows of `mcpx --json ls`.
 fn rows(world: &World) -> Vec<Value> {
     let answer = world.mcpx(["--json", "ls"]).any_stderr().output().json();
-    answer.as_array().or_else(|| answer["namespaces"].as_array()).expect("ls gives rows").clone()
+    answer["namespaces"].as_array().expect("ls gives rows").clone()
 }
 
 fn row(world: &World, name: &str) -> Value {
@@ -64,8 +64,7 @@ fn search_ranks_names_before_descriptions_and_needs_all_words_first() {
         let mut all = vec!["--json", "search"];
         all.extend(words);
         let answer = world.mcpx(all).run().json();
-        let hits =
-            answer.as_array().or_else(|| answer["hits"].as_array()).expect("search gives hits").clone();
+        let hits = answer["hits"].as_array().expect("search gives hits").clone();
         hits.iter().map(|h| h["tool"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(hits(&["echo"])[0], "echo");
@@ -113,6 +112,7 @@ await demo.hostile({ version: 3 });
 export { sum, sky };
 "#,
     );
+    world.write("package.json", r#"{"type": "module"}"#);
     let output = tools::tsc()
         .args([
             "--noEmit",
@@ -140,7 +140,7 @@ export { sum, sky };
 #[test]
 fn tools_lists_one_namespace_or_all() {
     let world = World::demo().and_fake("fake", &[]);
-    world.mcpx(["tools", "demo"]).stdout_has("echo").stdout_has("get-weird.name").run().says(&[]);
+    world.mcpx(["tools", "demo"]).stdout_has("demo.echo(").stdout_has("demo.get_weird_name(").run().says(&[]);
     let all = world.mcpx(["tools"]).run().stdout();
     assert!(all.contains("forecast") && all.contains("progress"), "{all}");
     world.mcpx(["tools", "fak"]).status(2).stderr_has("fake").check();

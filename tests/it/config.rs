@@ -7,7 +7,7 @@ use serde_json::json;
 fn init_writes_a_configuration_that_works_and_spares_one_that_exists() {
     let world = World::new();
     world.link("mcpx", env!("CARGO_BIN_EXE_mcpx").as_ref());
-    let _ = world.mcpx(["init"]).run();
+    let _ = world.mcpx(["init", "--demo"]).run();
     let text = std::fs::read_to_string(world.dir().join(".mcpx.json")).unwrap();
     let _ = world.mcpx(["call", "demo.echo", r#"{"text":"hi"}"#]).stdout("hi\n").run();
     world.mcpx(["init"]).status(2).stderr_has(".mcpx.json").check();
@@ -46,7 +46,7 @@ fn one_unusable_server_is_a_row_and_spares_the_others() {
         .server("typo", json!({"command": "x", "mcpx": {"scop": "session"}}));
     let rows = world.mcpx(["--json", "ls"]).any_stderr().output().json();
     let row = |name: &str| {
-        let rows = rows.as_array().or_else(|| rows["namespaces"].as_array()).unwrap();
+        let rows = rows["namespaces"].as_array().unwrap();
         rows.iter()
             .find(|r| r["name"] == name)
             .unwrap_or_else(|| panic!("no row for {name}: {rows:?}"))
@@ -103,8 +103,10 @@ fn the_nearest_file_wins_a_server_by_name_and_all_contribute() {
 
     let names = |dir: &str| -> Vec<(String, String)> {
         let rows = world.mcpx(["--json", "ls"]).dir(dir).run().json();
-        let rows = rows.as_array().or_else(|| rows["namespaces"].as_array()).unwrap().clone();
-        rows.iter()
+        rows["namespaces"]
+            .as_array()
+            .unwrap()
+            .iter()
             .map(|r| {
                 let source = r["source"].as_str().unwrap_or_default();
                 let source = source.strip_prefix(world.dir().to_str().unwrap()).unwrap_or("~");
@@ -163,5 +165,5 @@ fn the_settings_block_is_checked() {
     let output = world.mcpx(["ls"]).status(65).any_stderr().run();
     output.says(&["pool.callTimeout", ".mcpx.json"]);
     let world = World::demo().setting("pool", json!({"callTimeuot": "5s"}));
-    world.mcpx(["call", "demo.echo", "text=x"]).any_stderr().output().says(&["callTimeout", "callTimeuot"]);
+    world.mcpx(["ls"]).any_stderr().output().says(&["callTimeout", "callTimeuot"]);
 }

@@ -88,7 +88,7 @@ fn the_tour_of_the_readme_works() {
     let world = World::new().with(Runtime::Deno);
     world.link("mcpx", env!("CARGO_BIN_EXE_mcpx").as_ref());
     let mut ran = 0;
-    for block in blocks(&readme, "sh").iter().filter(|b| b.contains("mcpx ")) {
+    for block in blocks(&readme, "sh").iter().filter(|b| b.starts_with("mcpx ")) {
         let output = Command::new(tools::on_path("sh").unwrap())
             .args(["-e", "-c", block])
             .env_clear()

@@ -28,6 +28,10 @@ struct Source {
     text: String,
     /// The text without comments and without what strings hold.
     code: String,
+    /// The code without the items under `#[cfg(test)]`.
+    shipped: String,
+    /// A parent declares it under `#[cfg(test)]`.
+    only_tests: bool,
 }
 
 impl Source {
@@ -40,17 +44,15 @@ impl Source {
     fn below(&self, dir: &str) -> bool {
         self.path.starts_with(dir) || self.path == Path::new(&format!("{dir}.rs"))
     }
-    /// The code up to its unit tests.
+    /// The directory that its submodules are in.
+    fn home(&self) -> PathBuf {
+        let name = self.path.file_stem().unwrap();
+        let dir = self.path.parent().unwrap();
+        if name == "mod" || name == "lib" { dir.to_owned() } else { dir.join(name) }
+    }
+    /// The code without what only tests see; none of it when a file is only for tests.
     fn shipped(&self) -> &str {
-        let test_support = self.path.components().any(|part| {
-            let name = part.as_os_str().to_string_lossy();
-            let name = name.strip_suffix(".rs").unwrap_or(&name);
-            matches!(name, "tests" | "testing") || name.ends_with("_tests")
-        });
-        if test_support {
-            return "";
-        }
-        self.code.find("#[cfg(test)]").map_or(&self.code, |at| &self.code[..at])
+        if self.only_tests { "" } else { &self.shipped }
     }
     fn line_of(&self, at: usize) -> usize {
         self.code[..at].matches('\n').count() + 1
@@ -59,7 +61,8 @@ impl Source {
 
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut found = Vec::new();
+    let mut found: Vec<Source> = Vec::new();
+    let mut only_tests: Vec<PathBuf> = Vec::new();
     let mut dirs = vec![root.clone()];
     while let Some(dir) = dirs.pop() {
         for entry in std::fs::read_dir(dir).unwrap() {
@@ -69,12 +72,50 @@ fn sources() -> Vec<Source> {
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let code = strip(&text);
-                found.push(Source { path: path.strip_prefix(&root).unwrap().to_owned(), text, code });
+                let (shipped, tests) = without_tests(&code);
+                let path = path.strip_prefix(&root).unwrap().to_owned();
+                let source = Source { path, text, code, shipped, only_tests: false };
+                only_tests.extend(tests.iter().map(|name| source.home().join(name)));
+                found.push(source);
             }
         }
     }
+    for source in &mut found {
+        let whole = source.path.with_extension("");
+        // A `#[path]` hides the name of the file; such files are called after what they test.
+        source.only_tests = only_tests.iter().any(|module| whole.starts_with(module))
+            || whole.to_string_lossy().ends_with("_tests");
+    }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
+}
+
+/// Blanks the items that follow `#[cfg(test)]`, and names the modules among them that are files.
+fn without_tests(code: &str) -> (String, Vec<String>) {
+    const MARK: &str = "#[cfg(test)]";
+    let mut out = code.to_owned();
+    let mut modules = Vec::new();
+    let mut at = 0;
+    while let Some(start) = out[at..].find(MARK).map(|n| at + n) {
+        let mut depth = 0;
+        let mut end = out.len();
+        for (offset, c) in out[start + MARK.len()..].char_indices() {
+            depth += i32::from(matches!(c, '{' | '[' | '(')) - i32::from(matches!(c, '}' | ']' | ')'));
+            // An item ends with its block or a semicolon, a field or variant with a comma.
+            if depth < 0 || depth == 0 && matches!(c, '}' | ';' | ',') {
+                end = start + MARK.len() + offset + 1;
+                break;
+            }
+        }
+        let item = &out[start + MARK.len()..end];
+        if let Some(name) = item.split("mod ").nth(1).and_then(|rest| rest.trim().strip_suffix(';')) {
+            modules.push(name.to_owned());
+        }
+        let blank: String = out[start..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+        out.replace_range(start..end, &blank);
+        at = start + blank.len();
+    }
+    (out, modules)
 }
 
 /// Blanks comments and the contents of strings and characters; lines stay where they are.
@@ -319,4 +360,10 @@ fn the_scanner_sees_code_and_only_code() {
     );
     let names: Vec<String> = named(&code).into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["a", "e", "h", "k", "l"]);
+    let (shipped, modules) =
+        without_tests("a!();\n#[cfg(test)]\nmod tests;\nb!();\n#[cfg(test)]\nmod inner { fn c() {} }\nd!();");
+    assert_eq!(
+        (modules, shipped.split_whitespace().collect::<String>()),
+        (vec!["tests".to_owned()], "a!();b!();d!();".to_owned())
+    );
 }

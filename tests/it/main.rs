@@ -4,4 +4,16 @@
 // The bans keep the library testable; a test is the place where processes start.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
+mod harness;
+
+mod call;
+mod catalog;
+mod config;
+mod daemon;
+mod demo;
+mod docs;
+mod exec;
+mod faults;
 mod layers;
+mod real_servers;
+mod run_scripts;

@@ -26,7 +26,7 @@ fn the_client_can_be_imported() {
     for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node26] {
         let world = World::demo().with(runtime).file(
             "a.mjs",
-            "import tools, { demo } from \"mcpx\";\nconsole.log(await demo.echo({text: 'a'}), (await tools.demo.add({a: 1, b: 2})).sum);\n",
+            "const { default: tools, demo } = await import(process.env.MCPX_CLIENT);\nconsole.log(await demo.echo({text: 'a'}), (await tools.demo.add({a: 1, b: 2})).sum);\n",
         );
         world.mcpx(["run", "a.mjs"]).stdout("a 3\n").check();
     }

@@ -43,22 +43,23 @@ const FORMS = [
 ];
 const SOURCE = "<exec>";
 const STRICT = '"use strict";(';
-const evaluate = eval;
+const EXPORT = "export default ";
 
 function wrapped(form, code) {
   return form.head + (form.trim ? code.replace(/[\s;]+$/, "") : code) + form.tail;
 }
 
-function compiled(text) {
-  return evaluate(`${STRICT}${text})\n//# sourceURL=${SOURCE}`);
+function compiled(text, evaluate) {
+  const [main] = evaluate(`${STRICT}${text})\n//# sourceURL=${SOURCE}`);
+  return main;
 }
 
 /** The code as a function: an expression if it is one, else statements; as JavaScript first, else as TypeScript. */
-async function compile(code, entry) {
+async function compile(code, entry, evaluate) {
   let error;
   for (const form of FORMS) {
     try {
-      return { main: compiled(wrapped(form, code)), form: { head: STRICT + form.head } };
+      return { main: compiled(wrapped(form, code), evaluate), form: { head: STRICT + form.head } };
     } catch (thrown) {
       if (!(thrown instanceof SyntaxError)) throw thrown;
       error = thrown;
@@ -66,42 +67,44 @@ async function compile(code, entry) {
   }
   for (const form of FORMS) {
     try {
-      const main = await typescript(wrapped(form, code), entry);
-      if (main) return { main, form: { head: (deno || bun ? "export default " : STRICT) + form.head } };
+      const main = await typescript(wrapped(form, code), entry, evaluate);
+      if (main) return { main, form: { head: (deno || bun ? EXPORT : STRICT) + form.head } };
     } catch (thrown) {
       error = thrown;
     }
   }
-  throw await located_syntax(error, code);
+  throw await locatedSyntax(error, code);
 }
 
 /** What the runtime makes of TypeScript; nothing when it can make nothing of it. Line numbers stay. */
-async function typescript(text, entry) {
+async function typescript(text, entry, evaluate) {
   if (deno) {
-    const source = `data:application/typescript,${encodeURIComponent(`export default ${text}`)}`;
+    const source = `data:application/typescript,${encodeURIComponent(EXPORT + text)}`;
     return (await import(source)).default;
   }
   if (bun) {
     // The transpiler alone would lose the lines; a file has a source map.
     const file = entry.replace(/\.mjs$/, text.startsWith(FORMS[0].head) ? ".x.ts" : ".s.ts");
-    await bun.write(file, `export default ${text}`);
+    await bun.write(file, EXPORT + text);
     return (await import(file)).default;
   }
   const module = process.getBuiltinModule?.("module") ?? (await import("node:module"));
   if (!module.stripTypeScriptTypes) return undefined;
-  return compiled(module.stripTypeScriptTypes(text, { mode: "strip" }));
+  return compiled(module.stripTypeScriptTypes(text, { mode: "strip" }), evaluate);
 }
 
 /** A syntax error that says where it is, which `eval` does not. */
-async function located_syntax(error, code) {
+async function locatedSyntax(error, code) {
   const text = wrapped(FORMS[1], code);
   let message = String(error?.message ?? error);
   let place;
   let hint;
-  if (error?.position) place = [error.position.line, error.position.column - "export default ".length];
+  let head = FORMS[1].head.length;
+  if (deno || error?.position) head += EXPORT.length;
+  if (error?.position) place = [error.position.line, error.position.column];
   else if (deno) {
     const found = /:(\d+):(\d+)\s*$/.exec(message);
-    if (found) place = [Number(found[1]), Number(found[2]) - "export default ".length];
+    if (found) place = [Number(found[1]), Number(found[2])];
     message = message.replace(/^SyntaxError: /, "").split("\n")[0];
   } else {
     if (!error.code?.includes("TYPESCRIPT")) {
@@ -114,12 +117,12 @@ async function located_syntax(error, code) {
       }
       if (!bun) hint = `if this is TypeScript: node ${process.version} cannot read it; use --runtime deno or bun`;
     } else if (error.code.includes("UNSUPPORTED")) hint = "node only strips types; use --runtime deno or bun";
-    const found = /^[^\n]*:(\d+)\n[^\n]*\n( *)\^/.exec(error.stack ?? "");
+    const found = /^[^\n]*:(\d+)\n(?:[^\n]*\n)*?( *)\^/.exec(error.stack ?? "");
     if (found) place = [Number(found[1]), found[2].length + 1];
   }
   const located = new SyntaxError(message);
   if (hint) located.hint = hint;
-  if (place?.[0] === 1) place[1] = Math.max(1, place[1] - FORMS[1].head.length);
+  if (place?.[0] === 1) place[1] = Math.max(1, place[1] - head);
   located.stack = place ? `SyntaxError: ${message}\n    at ${SOURCE}:${place[0]}:${place[1]}` : `SyntaxError: ${message}`;
   return located;
 }
@@ -143,6 +146,12 @@ async function valueOf(value) {
 /** The frames a person can use: places in their own code, as paths. */
 function frames(error, { head = "", file } = {}) {
   const found = [];
+  // bun's syntax errors say where they are in a property.
+  if (error?.position?.file) {
+    const { file: path, line, column } = error.position;
+    const source = file && path.includes(file) ? SOURCE : path;
+    return [{ text: `${source}:${line}:${column}`, line, column, source }];
+  }
   const stack = String(error?.stack ?? "");
   for (const line of stack.split("\n")) {
     if (!isFrame(line) || line.includes(here)) continue;
@@ -150,14 +159,15 @@ function frames(error, { head = "", file } = {}) {
     const at = /^\s*at (?:async )?(?:(.*?) \()?(.*?):(\d+):(\d+)\)?$/.exec(line);
     if (!at) continue;
     let [, what, source, row, column] = at;
+    if (source.endsWith(entryFile)) continue;
     source = source.replace(/, <anonymous>$/, "");
     const inline = source === SOURCE || source.startsWith("data:application/typescript") || (file && source.includes(file));
     if (inline) {
       if (source !== SOURCE || head) column = row === "1" ? Math.max(1, column - head.length) : column;
       source = SOURCE;
-    } else if (source === "<anonymous>" || source.includes(entryFile)) continue;
+    } else if (source === "<anonymous>") continue;
     source = source.replace(/^file:\/\//, "");
-    if (!what || /^(eval|anonymous|<anonymous>|default|Module\.default|module code|async .*)$/.test(what)) what = "";
+    if (!what || /^(eval|anonymous|<anonymous>|default|Module\.default|starDefault|module code|async .*)$/.test(what)) what = "";
     const place = `${source}:${row}:${column}`;
     found.push({ text: what ? `${what} (${place})` : place, line: Number(row), column: Number(column), source });
   }
@@ -173,6 +183,7 @@ let entryFile = "\0";
 
 /** Tells what the script threw, and ends it with the exit code of the error's kind. */
 function report(error, where) {
+  if (error?.name === "BuildMessage") Object.defineProperty(error, "name", { value: "SyntaxError" });
   const isError = error instanceof Error || (typeof error?.message === "string" && typeof error?.name === "string");
   const message = isError ? `${error.name}: ${error.message}` : `threw ${typeof error === "string" ? error : json(error)}`;
   const places = isError ? frames(error, where) : [];
@@ -197,18 +208,20 @@ function report(error, where) {
     };
     record(json({ t: "error", error: details }));
   }
+  // Only node itself can tell where a syntax error in a file is, and only when nobody catches it.
+  if (error instanceof SyntaxError && places.length === 0 && !deno && !bun) throw error;
   const code = (error instanceof ToolError && EXITS[error.kind]) || 1;
   console.error(told.join("\n"));
   if (deno) deno.exit(code);
   process.exit(code);
 }
 
-/** Runs inline code. `entry` is the file that embeds it. */
-async function exec(code, entry) {
+/** Runs inline code. `entry` is the file that embeds it, `evaluate` indirect eval from within that file, in a list. */
+async function exec(code, entry, evaluate) {
   entryFile = entry;
   let where;
   try {
-    const { main, form } = await compile(code, entry);
+    const { main, form } = await compile(code, entry, evaluate);
     where = { head: form.head, file: entry.replace(/\.mjs$/, "") };
     result(await valueOf(await main()));
   } catch (error) {
@@ -231,21 +244,23 @@ async function run(load, script, entry, inline) {
   }
 }
 
-/** The first of two ways to load a module whose language is not known: what is no JavaScript may be TypeScript. */
-async function either(javascript, typescript) {
-  try {
-    return await javascript();
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return await typescript();
-  }
+/** Several ways to load a module whose language is not known: what is no JavaScript may be TypeScript. */
+function first(load, ...others) {
+  return async () => {
+    try {
+      return await load();
+    } catch (error) {
+      if (!(error instanceof SyntaxError) || others.length === 0) throw error;
+      return await others[0]();
+    }
+  };
 }
 
 /** What the generated entry calls. */
 export const launcher = {
   exec,
   run,
-  either,
+  first,
   start(namespaces) {
     if (!deno && !bun) blockingOutput();
     globals(namespaces);

@@ -53,25 +53,42 @@ const AT_ONCE_HTTP = 64;
  * reported it), `raw` what the tool or the daemon answered.
  */
 export class ToolError extends Error {
-  constructor(message, { kind = "internal", server, tool, hint, raw, cause, site } = {}) {
-    super(message, cause === undefined ? undefined : { cause });
+  constructor(message, details = {}) {
+    super(message);
     Object.defineProperty(this, "name", { value: "ToolError", configurable: true, writable: true });
-    this.kind = kind;
-    if (server !== undefined) this.server = server;
-    if (tool !== undefined) this.tool = tool;
-    if (hint !== undefined) this.hint = hint;
-    Object.defineProperty(this, "raw", { value: raw, configurable: true, writable: true });
-    if (site) {
-      const frames = String(site.stack ?? "")
-        .split("\n")
-        .filter((line) => isFrame(line) && !line.includes(here));
-      Object.defineProperty(this, "stack", {
-        value: [`ToolError: ${message}`, ...frames].join("\n"),
-        configurable: true,
-        writable: true,
-      });
-    }
+    describe(this, details);
   }
+}
+
+function describe(error, { kind = "internal", server, tool, hint, raw, cause }) {
+  error.kind = kind;
+  if (server !== undefined) error.server = server;
+  if (tool !== undefined) error.tool = tool;
+  if (hint !== undefined) error.hint = hint;
+  const hidden = (key, value) => Object.defineProperty(error, key, { value, configurable: true, writable: true });
+  hidden("raw", raw);
+  if (cause !== undefined) hidden("cause", cause);
+}
+
+/**
+ * An error that knows where `called` was called from and is told later what
+ * went wrong: an answer arrives on a stack on which nothing is the user's.
+ * Engines put a stack into words only when somebody looks at it, so the
+ * message need not be known now, and nothing is formatted for calls that succeed.
+ */
+function site(called) {
+  const limit = Error.stackTraceLimit;
+  if (Error.captureStackTrace) Error.stackTraceLimit = 0;
+  const error = new ToolError("");
+  Error.stackTraceLimit = limit;
+  Error.captureStackTrace?.(error, called);
+  return error;
+}
+
+function told(error, message, details) {
+  Object.defineProperty(error, "message", { value: message, configurable: true, writable: true });
+  describe(error, details);
+  return error;
 }
 
 function isFrame(line) {
@@ -147,14 +164,8 @@ function finish(id, request) {
   if (next) launchRequest(next);
 }
 
-function failure(error, { server, tool, site }) {
-  return new ToolError(error.message ?? "an error without a message", {
-    server,
-    tool,
-    ...error,
-    raw: error.raw,
-    site,
-  });
+function failure(error, { subject, site }) {
+  return told(site, error.message ?? "an error without a message", { ...subject, ...error });
 }
 
 /** Every request in flight has lost its answer; nothing is sent twice. */
@@ -163,18 +174,15 @@ function lost(why) {
   for (const [id, request] of [...state.waiting]) {
     finish(id, request);
     const sent = request.sent && request.op === "call";
-    request.reject(
-      new ToolError(
-        sent
-          ? `${name(request)}: the connection to the daemon ended before the answer came (${why}); the call was not sent again`
-          : `${name(request)}: the connection to the daemon ended (${why})`,
-        { kind: sent ? "outcome-unknown" : "unavailable", ...request.subject, site: request.site },
-      ),
-    );
+    const message = sent
+      ? `${name(request)}: the connection to the daemon ended before the answer came (${why}); the call was not sent again`
+      : `${name(request)}: the connection to the daemon ended (${why})`;
+    const kind = sent ? "outcome-unknown" : "unavailable";
+    request.reject(told(request.site, message, { kind, ...request.subject }));
   }
 }
 
-function name({ op, server, tool }) {
+function name({ op, subject: { server, tool } }) {
   return tool === undefined ? op : `${server}.${tool}`;
 }
 
@@ -346,13 +354,17 @@ function httpLink(endpoint) {
   return { http: true, endpoint: endpoint.replace(/\/+$/, ""), headers, context };
 }
 
+function unreachable(error) {
+  const code = error?.cause?.code ?? error?.code;
+  return code === "ECONNREFUSED" || code === "ConnectionRefused" || /Connection refused|os error 111/.test(error?.message ?? "");
+}
+
 async function post(link, request) {
   const abort = new AbortController();
   request.abort = () => abort.abort();
-  let response;
   let body;
   try {
-    response = await fetch(`${link.endpoint}/v1/call`, {
+    const response = await fetch(`${link.endpoint}/v1/call`, {
       method: "POST",
       headers: link.headers,
       body: JSON.stringify({ ...request.params, context: link.context }),
@@ -362,38 +374,27 @@ async function post(link, request) {
   } catch (error) {
     if (!state.waiting.has(request.id)) return;
     finish(request.id, request);
-    const refused = deno && error?.name === "NotCapable";
-    request.reject(
-      new ToolError(
-        refused
-          ? `${name(request)}: the script may not reach the daemon at ${link.endpoint}: ${error.message}`
-          : `${name(request)}: no answer from the daemon at ${link.endpoint}: ${error?.cause?.message ?? error?.message}`,
-        {
-          kind: refused ? "refused" : response ? "outcome-unknown" : "unavailable",
-          hint: refused
-            ? `grant it with --permissions '<profiles>,raw:--allow-net=${new URL(link.endpoint).host}'`
-            : undefined,
-          ...request.subject,
-          cause: error,
-          site: request.site,
-        },
-      ),
-    );
+    const denied = deno && error?.name === "NotCapable";
+    const message = denied
+      ? `the script may not reach the daemon at ${link.endpoint}: ${error.message}`
+      : `no answer from the daemon at ${link.endpoint}: ${error?.cause?.message ?? error?.message}`;
+    const details = {
+      // Without an answer nobody knows how far the request came, unless it could not even connect.
+      kind: denied ? "refused" : unreachable(error) ? "unavailable" : "outcome-unknown",
+      cause: error,
+      ...request.subject,
+    };
+    if (denied) details.hint = `grant it: --permissions '<profiles>,raw:--allow-net=${new URL(link.endpoint).host}'`;
+    request.reject(told(request.site, `${name(request)}: ${message}`, details));
     return;
   }
   if (!state.waiting.has(request.id)) return;
   finish(request.id, request);
   if (body.error) request.reject(failure(body.error, request));
-  else if (body.inputRequired)
-    request.reject(
-      new ToolError(body.inputRequired.text ?? "the server asked a question that nobody here can answer", {
-        kind: "input-required",
-        ...request.subject,
-        raw: body,
-        site: request.site,
-      }),
-    );
-  else request.resolve("result" in body ? body.result : body);
+  else if (body.inputRequired) {
+    const message = body.inputRequired.text ?? "the server asked a question that nobody here can answer";
+    request.reject(told(request.site, message, { kind: "input-required", ...request.subject, raw: body }));
+  } else request.resolve("result" in body ? body.result : body);
 }
 
 /** Opens the first way that works: a descriptor that needs no permission, the socket, HTTP. */
@@ -415,19 +416,22 @@ async function open() {
   if (!deno && direct) ways.push(() => (bun ? bunLink({ path, run }) : nodeLink({ path, run })));
   if (endpoint) ways.push(() => httpLink(endpoint));
   const failures = [];
+  let denied = false;
   for (const way of ways) {
     try {
       return await way();
     } catch (error) {
+      denied ||= error?.code === "ERR_ACCESS_DENIED";
       failures.push(error?.message ?? String(error));
     }
   }
-  throw ways.length
-    ? new ToolError(`the daemon cannot be reached: ${failures.join("; ")}`, { kind: "unavailable" })
-    : new ToolError("no daemon is known to this script", {
-        kind: "unavailable",
-        hint: "start it with `mcpx run <file>`, or set MCPX_ENDPOINT and MCPX_TRANSPORT_BEARER_TOKEN",
-      });
+  if (ways.length === 0) {
+    const hint = "start it with `mcpx run <file>`, or set MCPX_ENDPOINT and MCPX_TRANSPORT_BEARER_TOKEN";
+    throw new ToolError("no daemon is known to this script", { kind: "unavailable", hint });
+  }
+  const message = `the daemon cannot be reached: ${failures.join("; ")}`;
+  if (!denied) throw new ToolError(message, { kind: "unavailable" });
+  throw new ToolError(message, { kind: "refused", hint: "grant it: --permissions '<profiles>,raw:--allow-net'" });
 }
 
 // ---- requests --------------------------------------------------------------
@@ -441,15 +445,14 @@ function launchRequest(request) {
     (link) => {
       state.link = link;
       state.opening = undefined;
+      if (state.waiting.size === 0) link.unref?.();
       for (const waiting of [...state.waiting.values()]) send(waiting);
     },
     (error) => {
       state.opening = undefined;
       for (const [id, waiting] of [...state.waiting]) {
         finish(id, waiting);
-        waiting.reject(
-          new ToolError(error.message, { ...error, ...waiting.subject, cause: error.cause, site: waiting.site }),
-        );
+        waiting.reject(told(waiting.site, error.message, { ...error, ...waiting.subject }));
       }
     },
   );
@@ -466,20 +469,20 @@ function send(request) {
 }
 
 /**
- * Asks the daemon for one operation and resolves with its raw result.
- * Options: `timeoutMs`, `signal`, `onprogress`.
+ * Asks the daemon for one operation and resolves with its raw result. `site`
+ * becomes the error, should there be one. Options: `timeoutMs`, `signal`, `onprogress`.
  */
-export function request(op, params = {}, options = {}) {
+function request(op, params, options, site) {
   const { timeoutMs, signal, onprogress } = options ?? {};
-  const { server, tool } = params;
-  const site = new Error();
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const id = ++state.lastId;
+    const { server, tool } = params;
     const subject = op === "call" ? { server, tool } : {};
-    const message = { id, op, params: timeoutMs === undefined ? params : { ...params, timeoutMs } };
+    const sent = timeoutMs === undefined ? params : { ...params, timeoutMs };
+    const message = { id, op, params: sent };
     if (onprogress) message.progress = true;
-    const entry = { id, op, params: message.params, subject, site, resolve, reject, onprogress, ...subject };
+    const entry = { id, op, params: sent, subject, site, resolve, reject, onprogress };
     entry.frame = frame(JSON.stringify(message));
     if (signal) {
       const cancel = () => {

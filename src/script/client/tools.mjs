@@ -14,30 +14,26 @@ function parsed(text) {
   }
 }
 
-function raised(result, server, tool, site) {
+function raised(result, { server, tool }, site) {
   const texts = (result.content ?? []).filter((item) => item.type === "text").map((item) => item.text);
   const message = texts.join("\n") || `${server}.${tool} reported an error without a text`;
-  return new ToolError(message, { kind: "tool", server, tool, raw: result, site });
+  return told(site, message, { kind: "tool", server, tool, raw: result });
 }
 
-function rawCall(server, tool, args, options) {
+function rawCall(subject, args, options, site) {
   if (args !== undefined && (args === null || typeof args !== "object" || Array.isArray(args))) {
     const got = args === null ? "null" : Array.isArray(args) ? "an array" : `a ${typeof args}`;
-    const message = `${server}.${tool} takes one object of named arguments, and got ${got}`;
-    return Promise.reject(new ToolError(message, { kind: "usage", server, tool, site: new Error() }));
+    const message = `${subject.server}.${subject.tool} takes one object of named arguments, and got ${got}`;
+    return Promise.reject(told(site, message, { kind: "usage", ...subject }));
   }
-  return request("call", args === undefined ? { server, tool } : { server, tool, arguments: args }, options);
+  return request("call", args === undefined ? subject : { ...subject, arguments: args }, options, site);
 }
 
-/**
- * Calls a tool by its names. The promise has a `raw` of its own: the same
- * call's whole result, `isError` included.
- */
-export function call(server, tool, args, options) {
-  const site = new Error();
-  const raw = rawCall(server, tool, args, options);
+/** Calls a tool. The promise has a `raw` of its own: the same call's whole result, `isError` included. */
+function call(subject, args, options, site) {
+  const raw = rawCall(subject, args, options, site);
   const value = raw.then((result) => {
-    if (result?.isError) throw raised(result, server, tool, site);
+    if (result?.isError) throw raised(result, subject, site);
     return unwrap(result);
   });
   return Object.defineProperty(value, "raw", {
@@ -65,8 +61,9 @@ function lazily(target, make) {
 /** Every namespace, by identifier or by configured name: `tools.demo.echo({…})`, `tools["my-server"]["a.tool"]({…})`. */
 export const tools = lazily(Object.create(null), (server) =>
   lazily(Object.create(null), (tool) => {
-    const invoke = (args, options) => call(server, tool, args, options);
-    invoke.raw = (args, options) => rawCall(server, tool, args, options);
+    const subject = { server, tool };
+    const invoke = (args, options) => call(subject, args, options, site(invoke));
+    invoke.raw = (args, options) => rawCall(subject, args, options, site(invoke.raw));
     return invoke;
   }),
 );
@@ -122,17 +119,14 @@ export function emit(value) {
 }
 
 const LEVELS = ["debug", "info", "warn", "error"];
-const isLevel = (level) => LEVELS.indexOf(level);
-const lowest = (() => {
-  const wanted = env("MCPX_LOG_LEVEL");
-  const at = isLevel(wanted);
-  return at >= 0 ? at : wanted === "off" ? LEVELS.length : 1;
-})();
-const located = (() => {
-  const wanted = env("MCPX_LOG_SOURCE");
-  const at = isLevel(wanted);
-  return at >= 0 ? at : LEVELS.length;
-})();
+/** A level's rank; `trace` keeps all and `off` none. */
+const rank = (level) => (level === "trace" ? 0 : level === "off" ? LEVELS.length : LEVELS.indexOf(level));
+const ranked = (variable, otherwise) => {
+  const found = rank(env(variable));
+  return found >= 0 ? found : otherwise;
+};
+const lowest = ranked("MCPX_LOG_LEVEL", rank("info"));
+const located = ranked("MCPX_LOG_SOURCE", rank("off"));
 const underMcpx = env("MCPX_RUN") !== undefined;
 
 function say(level, message, fields) {

@@ -1,7 +1,8 @@
 //! Hostile and honest bytes for the HTTP reader.
 
 use super::*;
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::time::Instant;
 
 const LIMITS: Limits = Limits { head: 1024, body: 4096, idle: None, head_timeout: None };
 

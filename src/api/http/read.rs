@@ -1,16 +1,12 @@
-//! A small strict HTTP/1.1: reads requests and responses from a stream, writes
-//! them to one. Bounded in size and time, indifferent to how the bytes arrive.
-//! Knows nothing of routes, sockets' names or JSON.
+//! Reads whole messages from a stream, within limits of size and time. Knows
+//! nothing of what a head may say.
 
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use super::head::{self, Framing, MAX_LINE};
+use super::{Fault, Limits, Request, Response, is_timeout};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The longest single line of a head, in bytes. Nothing that mcpx sends comes
-/// near; the head as a whole has its own, configurable limit.
-const MAX_LINE: usize = 16 * 1024;
-/// The most header lines in one head.
-const MAX_HEADERS: usize = 100;
 /// The longest line that gives a chunk's size, extensions included.
 const MAX_CHUNK_LINE: usize = 256;
 /// What a sender of a body must keep up, on average, after the first
@@ -39,130 +35,6 @@ impl Source for &[u8] {
     fn bound(&mut self, _: Option<Duration>) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// What a peer may send, and how long it may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The largest head, request or status line included, in bytes.
-    pub head: usize,
-    /// The largest body, in bytes.
-    pub body: u64,
-    /// How long a connection may be silent before a message begins.
-    pub idle: Option<Duration>,
-    /// How long a head may take once its first byte is there, and the allowance of a body.
-    pub head_timeout: Option<Duration>,
-}
-
-impl Limits {
-    /// For a peer that is trusted to answer in its own time: only sizes are bounded.
-    pub const PATIENT: Limits = Limits { head: 64 * 1024, body: u64::MAX, idle: None, head_timeout: None };
-}
-
-/// Why no message could be read.
-#[derive(Debug)]
-pub enum Fault {
-    /// The peer closed, or fell silent, between messages: there is nothing to answer.
-    Closed,
-    /// The peer broke the protocol or a limit: answer with the status, then close.
-    Bad(u16, &'static str),
-    /// The stream broke, or ended inside a message.
-    Io(io::Error),
-}
-
-impl From<io::Error> for Fault {
-    fn from(e: io::Error) -> Fault {
-        if is_timeout(&e) { Fault::Bad(408, "the message took too long") } else { Fault::Io(e) }
-    }
-}
-
-/// A request's method; others are refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum Method {
-    Get,
-    Post,
-    Put,
-    Delete,
-    Patch,
-    Head,
-    Options,
-}
-
-impl Method {
-    /// The method's word on the wire.
-    pub fn word(self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-            Method::Delete => "DELETE",
-            Method::Patch => "PATCH",
-            Method::Head => "HEAD",
-            Method::Options => "OPTIONS",
-        }
-    }
-    /// The method that a word names.
-    pub fn from_word(word: &str) -> Option<Method> {
-        [Method::Get, Method::Post, Method::Put, Method::Delete, Method::Patch, Method::Head, Method::Options]
-            .into_iter()
-            .find(|m| m.word() == word)
-    }
-}
-
-/// The header lines of one message; names are lower case.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Headers(pub Vec<(String, String)>);
-
-impl Headers {
-    /// The value of the first line of that (lower-case) name.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
-    }
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
-    }
-    /// Whether a comma-separated list of that name contains the token.
-    pub fn has_token(&self, name: &str, token: &str) -> bool {
-        self.all(name).flat_map(|v| v.split(',')).any(|t| t.trim().eq_ignore_ascii_case(token))
-    }
-}
-
-/// One request, its body included.
-#[derive(Debug)]
-pub struct Request {
-    /// The method.
-    pub method: Method,
-    /// The target as sent: a path that begins with `/`, and perhaps `?query`.
-    pub target: String,
-    /// The header lines.
-    pub headers: Headers,
-    /// The body; empty when there is none.
-    pub body: Vec<u8>,
-    /// The peer wants the connection kept.
-    pub keep_alive: bool,
-}
-
-/// One response, its body included.
-#[derive(Debug)]
-pub struct Response {
-    /// The status.
-    pub status: u16,
-    /// The header lines.
-    pub headers: Headers,
-    /// The body; empty when there is none.
-    pub body: Vec<u8>,
-    /// The peer keeps the connection.
-    pub keep_alive: bool,
-}
-
-/// How the end of a body is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Framing {
-    Length(u64),
-    Chunked,
-    /// Until the stream ends; only in responses.
-    Rest,
 }
 
 /// Reads messages from a stream, one after another; what was sent ahead waits
@@ -206,15 +78,15 @@ impl<S: Source> Reader<S> {
         go_on: impl FnOnce(&mut S) -> io::Result<()>,
     ) -> Result<Request, Fault> {
         let end = self.head(limits)?;
-        let text = head_text(&self.buffer[self.start..end])?;
+        let text = head::head_text(&self.buffer[self.start..end])?;
         let mut lines = text.split("\r\n");
-        let (method, target, minor) = request_line(lines.next().unwrap_or_default())?;
-        let headers = header_lines(lines)?;
+        let (method, target, minor) = head::request_line(lines.next().unwrap_or_default())?;
+        let headers = head::header_lines(lines)?;
         self.start = end;
         if minor == 1 && headers.all("host").count() != 1 {
             return Err(Fault::Bad(400, "a request carries exactly one Host header"));
         }
-        let framing = framing(&headers, minor)?.unwrap_or(Framing::Length(0));
+        let framing = head::framing(&headers, minor)?.unwrap_or(Framing::Length(0));
         if let Framing::Length(n) = framing
             && n > limits.body
         {
@@ -229,7 +101,7 @@ impl<S: Source> Reader<S> {
             Some(_) => go_on(&mut self.source)?,
         }
         let body = self.body(framing, limits)?;
-        let keep_alive = keeps(&headers, minor);
+        let keep_alive = head::keeps(&headers, minor);
         Ok(Request { method, target, headers, body, keep_alive })
     }
 
@@ -237,10 +109,10 @@ impl<S: Source> Reader<S> {
     pub fn response(&mut self, limits: &Limits) -> Result<Response, Fault> {
         loop {
             let end = self.head(limits)?;
-            let text = head_text(&self.buffer[self.start..end])?;
+            let text = head::head_text(&self.buffer[self.start..end])?;
             let mut lines = text.split("\r\n");
-            let (status, minor) = status_line(lines.next().unwrap_or_default())?;
-            let headers = header_lines(lines)?;
+            let (status, minor) = head::status_line(lines.next().unwrap_or_default())?;
+            let headers = head::header_lines(lines)?;
             self.start = end;
             if status == 101 {
                 return Ok(Response { status, headers, body: Vec::new(), keep_alive: true });
@@ -250,10 +122,10 @@ impl<S: Source> Reader<S> {
             }
             let framing = match status {
                 204 | 304 => Framing::Length(0),
-                _ => framing(&headers, minor)?.unwrap_or(Framing::Rest),
+                _ => head::framing(&headers, minor)?.unwrap_or(Framing::Rest),
             };
             let body = self.body(framing, limits)?;
-            let keep_alive = keeps(&headers, minor) && framing != Framing::Rest;
+            let keep_alive = head::keeps(&headers, minor) && framing != Framing::Rest;
             return Ok(Response { status, headers, body, keep_alive });
         }
     }
@@ -485,228 +357,6 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     }
 }
 
-/// A read or write that its bound ended.
-pub fn is_timeout(e: &io::Error) -> bool {
-    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
 }
-
-/// The head without its last empty line.
-fn head_text(head: &[u8]) -> Result<&str, Fault> {
-    let text =
-        std::str::from_utf8(&head[..head.len() - 4]).map_err(|_| Fault::Bad(400, "the head is not UTF-8"))?;
-    // A lone CR or LF is how one message is smuggled inside another.
-    let bytes = text.as_bytes();
-    for (i, b) in bytes.iter().enumerate() {
-        let paired = match b {
-            b'\r' => bytes.get(i + 1) == Some(&b'\n'),
-            b'\n' => i > 0 && bytes[i - 1] == b'\r',
-            b'\t' => true,
-            _ => *b >= 0x20 && *b != 0x7f,
-        };
-        if !paired {
-            return Err(Fault::Bad(400, "the head has a control character"));
-        }
-    }
-    Ok(text)
-}
-
-fn request_line(line: &str) -> Result<(Method, String, u8), Fault> {
-    if line.len() > MAX_LINE {
-        return Err(Fault::Bad(414, "the request's target is too long"));
-    }
-    let mut words = line.split(' ');
-    let (Some(method), Some(target), Some(version), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(Fault::Bad(400, "the request line is not three words"));
-    };
-    let minor = minor_version(version)?;
-    if method.is_empty() || !method.bytes().all(is_token) {
-        return Err(Fault::Bad(400, "the method is not a word"));
-    }
-    let method = Method::from_word(method).ok_or(Fault::Bad(501, "no such method"))?;
-    if !target.starts_with('/') || !target.is_ascii() {
-        return Err(Fault::Bad(400, "the target is not a path"));
-    }
-    Ok((method, target.to_owned(), minor))
-}
-
-fn status_line(line: &str) -> Result<(u16, u8), Fault> {
-    let mut words = line.splitn(3, ' ');
-    let minor = minor_version(words.next().unwrap_or_default())?;
-    let status = words
-        .next()
-        .filter(|w| w.len() == 3 && w.bytes().all(|b| b.is_ascii_digit()))
-        .and_then(|w| w.parse().ok())
-        .ok_or(Fault::Bad(502, "the status is not a number"))?;
-    Ok((status, minor))
-}
-
-fn minor_version(word: &str) -> Result<u8, Fault> {
-    match word {
-        "HTTP/1.1" => Ok(1),
-        "HTTP/1.0" => Ok(0),
-        w if w.starts_with("HTTP/") => Err(Fault::Bad(505, "only HTTP/1.1 and HTTP/1.0 are spoken")),
-        _ => Err(Fault::Bad(400, "the version is not HTTP's")),
-    }
-}
-
-fn header_lines<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Headers, Fault> {
-    let mut headers = Vec::new();
-    for line in lines {
-        if line.len() > MAX_LINE || headers.len() == MAX_HEADERS {
-            return Err(Fault::Bad(431, "a header line is too long, or there are too many"));
-        }
-        // This also refuses a continuation line, and a space before the colon.
-        let (name, value) = line
-            .split_once(':')
-            .filter(|(name, _)| !name.is_empty() && name.bytes().all(is_token))
-            .ok_or(Fault::Bad(400, "a header line is malformed"))?;
-        headers.push((name.to_ascii_lowercase(), value.trim_matches([' ', '\t']).to_owned()));
-    }
-    Ok(Headers(headers))
-}
-
-fn framing(headers: &Headers, minor: u8) -> Result<Option<Framing>, Fault> {
-    let mut lengths = headers.all("content-length");
-    let mut encodings = headers.all("transfer-encoding");
-    match (lengths.next(), encodings.next()) {
-        (None, None) => Ok(None),
-        (Some(_), Some(_)) => Err(Fault::Bad(400, "both Content-Length and Transfer-Encoding")),
-        (Some(length), None) => {
-            if lengths.next().is_some()
-                || length.is_empty()
-                || length.len() > 18
-                || !length.bytes().all(|b| b.is_ascii_digit())
-            {
-                return Err(Fault::Bad(400, "Content-Length is not one number"));
-            }
-            let n = length.parse().map_err(|_| Fault::Bad(400, "Content-Length is not one number"))?;
-            Ok(Some(Framing::Length(n)))
-        }
-        (None, Some(encoding)) => {
-            if minor == 0 || encodings.next().is_some() {
-                return Err(Fault::Bad(400, "Transfer-Encoding is not one word of HTTP/1.1"));
-            }
-            if !encoding.eq_ignore_ascii_case("chunked") {
-                return Err(Fault::Bad(501, "the only transfer encoding understood is chunked"));
-            }
-            Ok(Some(Framing::Chunked))
-        }
-    }
-}
-
-fn keeps(headers: &Headers, minor: u8) -> bool {
-    if minor == 0 {
-        headers.has_token("connection", "keep-alive")
-    } else {
-        !headers.has_token("connection", "close")
-    }
-}
-
-fn is_token(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)
-}
-
-/// Writes all of the parts, in as few system calls as the stream takes.
-pub fn write_parts(out: &mut impl Write, parts: &[&[u8]]) -> io::Result<()> {
-    let mut slices: Vec<IoSlice<'_>> =
-        parts.iter().filter(|p| !p.is_empty()).map(|p| IoSlice::new(p)).collect();
-    let mut rest = &mut slices[..];
-    while !rest.is_empty() {
-        match out.write_vectored(rest) {
-            Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(n) => IoSlice::advance_slices(&mut rest, n),
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
-/// Writes a request, head and body at once. `headers` are whole lines, each ended by CR LF.
-pub fn write_request(
-    out: &mut impl Write,
-    method: Method,
-    target: &str,
-    headers: &str,
-    body: Option<&[u8]>,
-) -> io::Result<()> {
-    use std::fmt::Write as _;
-    let mut head = String::with_capacity(160 + target.len() + headers.len());
-    let _ = write!(head, "{} {target} HTTP/1.1\r\nHost: mcpx\r\n{headers}", method.word());
-    if let Some(body) = body {
-        let _ = write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
-    }
-    head.push_str("\r\n");
-    write_parts(out, &[head.as_bytes(), body.unwrap_or_default()])
-}
-
-/// Writes a JSON response, head and body at once. `headers` are whole lines, each ended by CR LF.
-pub fn write_response(
-    out: &mut impl Write,
-    status: u16,
-    headers: &str,
-    keep_alive: bool,
-    body: &[&[u8]],
-) -> io::Result<()> {
-    use std::fmt::Write as _;
-    let length: usize = body.iter().map(|p| p.len()).sum();
-    let mut head = String::with_capacity(160 + headers.len());
-    let _ = write!(
-        head,
-        "HTTP/1.1 {status} {}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}",
-        reason(status)
-    );
-    if !keep_alive {
-        head.push_str("Connection: close\r\n");
-    }
-    head.push_str("\r\n");
-    match body {
-        [one] => write_parts(out, &[head.as_bytes(), one]),
-        many => {
-            let mut parts = Vec::with_capacity(many.len() + 1);
-            parts.push(head.as_bytes());
-            parts.extend_from_slice(many);
-            write_parts(out, &parts)
-        }
-    }
-}
-
-/// The phrase that goes with a status.
-pub fn reason(status: u16) -> &'static str {
-    match status {
-        101 => "Switching Protocols",
-        200 => "OK",
-        202 => "Accepted",
-        204 => "No Content",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        417 => "Expectation Failed",
-        422 => "Unprocessable Content",
-        426 => "Upgrade Required",
-        431 => "Request Header Fields Too Large",
-        499 => "Client Closed Request",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        _ => "Unknown",
-    }
-}
-
-#[cfg(test)]
-#[path = "http_tests.rs"]
-mod tests;

@@ -1,0 +1,165 @@
+//! Runs scripts in every JavaScript runtime that is here, against a peer that
+//! speaks the channel's frames and stands for the daemon.
+
+mod inline;
+mod peer;
+mod profiles;
+mod transports;
+
+use super::{Link, Local, Namespace, Outcome, RunSpec, Source, execute, prepare};
+use crate::paths::Dirs;
+use crate::settings::{FlagValue, Layers, Settings};
+use crate::util::Env;
+use peer::Peer;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A runtime under test.
+#[derive(Clone, Debug)]
+struct Js {
+    /// What the tests call it.
+    name: &'static str,
+    bin: PathBuf,
+}
+
+/// Every runtime that is here; those that are not are named on stderr.
+fn runtimes() -> Vec<Js> {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/node_modules");
+    let candidates = [
+        ("deno", vec![tools.join("@deno/linux-x64-glibc/deno")]),
+        ("bun", vec![tools.join("@oven/bun-linux-x64/bin/bun")]),
+        ("node", vec![PathBuf::from("/usr/bin/node"), PathBuf::from("/usr/local/bin/node")]),
+        ("node22", vec![tools.join("node22/bin/node")]),
+        ("node26", vec![tools.join("node26/bin/node")]),
+    ];
+    let mut found = Vec::new();
+    for (name, paths) in candidates {
+        match paths.into_iter().find(|p| p.is_file()) {
+            Some(bin) => found.push(Js { name, bin }),
+            None => eprintln!("skipping {name}: it is not installed (tests/tools/install installs it)"),
+        }
+    }
+    found
+}
+
+impl Js {
+    fn is_deno(&self) -> bool {
+        self.name == "deno"
+    }
+    fn is_bun(&self) -> bool {
+        self.name == "bun"
+    }
+    fn is_node(&self) -> bool {
+        !self.is_deno() && !self.is_bun()
+    }
+    /// Whether it can run TypeScript.
+    fn types(&self) -> bool {
+        self.name != "node"
+    }
+}
+
+/// A directory with a peer in it, which is removed at the end.
+struct Stage {
+    dir: PathBuf,
+    peer: Peer,
+}
+
+impl Stage {
+    fn new(name: &str) -> Stage {
+        let dir = std::env::temp_dir().join(format!("mcpx-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(dir.join("work")).unwrap();
+        let peer = Peer::start(&dir.join("s.sock"));
+        Stage { dir, peer }
+    }
+
+    fn work(&self) -> PathBuf {
+        self.dir.join("work")
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.work().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Runs to the end, collected, and returns the outcome with its document.
+    fn run(&self, js: &Js, source: Source, options: &Options) -> crate::error::Result<(Outcome, Value)> {
+        let env = Env::current();
+        let dirs = Dirs {
+            home: None,
+            config: None,
+            state: self.dir.join("state"),
+            cache: self.dir.join("cache"),
+            runtime: self.dir.join("runtime"),
+        };
+        let mut layers = Layers::new(&env);
+        let bin = js.bin.to_string_lossy().into_owned();
+        layers.flags.push(flag("script.runtime", &bin));
+        layers.flags.extend(options.settings.iter().map(|(k, v)| flag(k, v)));
+        let settings = Settings::resolve(layers).unwrap();
+        let spec = RunSpec {
+            source,
+            args: options.args.iter().map(Into::into).collect(),
+            cwd: self.work(),
+            env: Vec::new(),
+            capture: true,
+        };
+        let prepared = prepare(&spec, &Local { settings: &settings, env: &env, dirs: &dirs })?;
+        let channel = prepared.wants_channel().then(|| self.peer.channel());
+        let names = ["demo", "my-server", "fetch", "log"];
+        let namespaces = names
+            .iter()
+            .zip(["demo", "my_server", "fetch", "log_"])
+            .map(|(name, ident)| Namespace { name: (*name).into(), ident: ident.into() })
+            .collect();
+        let mut link = Link {
+            run: "run-1".into(),
+            session: "s-1".into(),
+            namespaces,
+            socket: self.peer.socket.clone(),
+            endpoint: self.peer.endpoint.clone(),
+            token: "secret-token".into(),
+            channel,
+            ..Link::default()
+        };
+        if options.http_only {
+            link.channel = None;
+            link.socket = PathBuf::new();
+        }
+        let outcome = execute(prepared.plan(link), Box::new(|_| {}))?;
+        let document = serde_json::from_str(&outcome.document().unwrap()).unwrap();
+        Ok((outcome, document))
+    }
+
+    /// Runs inline code and returns its document.
+    fn exec(&self, js: &Js, code: &str) -> Value {
+        self.run(js, Source::Inline(code.into()), &Options::default()).unwrap().1
+    }
+
+    /// Runs inline code that succeeds, and returns its value.
+    fn value(&self, js: &Js, code: &str) -> Value {
+        let document = self.exec(js, code);
+        assert_eq!(document["exitCode"], 0, "{}: {code}\n{document:#}", js.name);
+        document["result"].clone()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn flag(key: &str, text: &str) -> FlagValue {
+    FlagValue { key: key.into(), text: text.into(), spelled: format!("--{key}") }
+}
+
+#[derive(Default)]
+struct Options {
+    args: Vec<&'static str>,
+    settings: Vec<(&'static str, &'static str)>,
+    /// Leave HTTP as the only way to the daemon.
+    http_only: bool,
+}
