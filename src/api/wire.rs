@@ -109,6 +109,38 @@ pub struct NamespaceRow {
     pub source: Option<PathBuf>,
 }
 
+/// A configured server as `servers` shows it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerRow {
+    /// Its configured name.
+    pub name: String,
+    /// The identifier that stands for it in a program.
+    pub ident: String,
+    /// It is switched on.
+    pub enabled: bool,
+    /// It is among those that the asker works with.
+    pub selected: bool,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The server that it is under another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alias_of: Option<String>,
+    /// The profiles that it belongs to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
+    /// Its block as the file has it, variables not filled in, secrets masked.
+    pub definition: serde_json::Value,
+    /// The configuration file that defines it.
+    pub source: PathBuf,
+    /// The line of its name in that file.
+    pub line: u32,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<serde_json::Value>,
+}
+
 /// `POST /v1/runs`: opens a run. On the unix socket it lives as long as the connection that opened it, or until `DELETE /v1/runs/{run}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

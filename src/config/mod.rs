@@ -15,6 +15,7 @@ mod regex;
 mod render;
 mod search;
 mod server;
+pub mod servers;
 mod splice;
 #[cfg(test)]
 mod tests;
@@ -25,5 +26,5 @@ pub use jsonc::parse;
 pub use load::{Config, LoadOptions, SourceFile, load, reload};
 pub use node::Document;
 pub use profiles::Selection;
-pub use search::search_path;
+pub use search::{project_file, search_path, user_file};
 pub use server::{ServerDef, ServerOptions, Transport};

@@ -347,7 +347,10 @@ impl<'a> Fields<'a> {
                 "extraIncludeTools" => own.tools.extra = Some(patterns(&field(), node)?),
                 "profiles" => {
                     let names = texts(&field(), node)?;
-                    if let Some(odd) = names.iter().find(|n| n.text.trim() != n.text || n.text.contains(',') || n.text.is_empty()) {
+                    if let Some(odd) = names
+                        .iter()
+                        .find(|n| n.text.trim() != n.text || n.text.contains(',') || n.text.is_empty())
+                    {
                         let what = format!("{}: \"{}\" cannot be a profile's name", field(), odd.text);
                         return Err((odd.line, what));
                     }

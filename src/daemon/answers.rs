@@ -208,9 +208,8 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     };
     let current = daemon.current();
     let run = daemon.runs.open(wanted.context, tie)?;
-    let usable = |server: &ServerDef| {
-        server.enabled && server.problem.is_none() && run.selection.takes(server)
-    };
+    let usable =
+        |server: &ServerDef| server.enabled && server.problem.is_none() && run.selection.takes(server);
     json_of(&OpenedRun {
         run: run.id.clone(),
         session: run.caller.session.clone(),
@@ -393,12 +392,7 @@ fn schemas(daemon: &Arc<Daemon>, asked: Wanted, asker: &Asker<'_>) -> Result<Don
 type Named = (String, Result<Arc<ServerSchema>>);
 
 /// The schemas of the servers that were asked for, in that order; several are read at once.
-fn each_schema(
-    daemon: &Arc<Daemon>,
-    asked: &[String],
-    fresh: bool,
-    selection: &Selection,
-) -> Vec<Named> {
+fn each_schema(daemon: &Arc<Daemon>, asked: &[String], fresh: bool, selection: &Selection) -> Vec<Named> {
     let current = daemon.current();
     let wanted = wanted(&current, asked, selection);
     // One alone is asked directly; of several the pool knows how many to ask at once.

@@ -281,7 +281,11 @@ impl Pool {
     }
 
     /// The same, of those servers alone that are wanted; the others are not asked.
-    pub fn namespaces_of(self: &Arc<Self>, fresh: bool, wanted: &dyn Fn(&ServerDef) -> bool) -> Vec<Namespace> {
+    pub fn namespaces_of(
+        self: &Arc<Self>,
+        fresh: bool,
+        wanted: &dyn Fn(&ServerDef) -> bool,
+    ) -> Vec<Namespace> {
         let (mut servers, settings) = self.servers_and_settings();
         servers.retain(|server| wanted(&server.def));
         let mut rows: Vec<Option<Result<Arc<ServerSchema>>>> = servers
