@@ -343,3 +343,134 @@ fn log_tail(path: &Path, from: u64) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::scratch::Scratch;
+    use crate::config::{self, LoadOptions};
+    use std::cell::RefCell;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    struct Place {
+        dir: Scratch,
+        env: Env,
+        dirs: Dirs,
+        config: Config,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            let dir = Scratch::new("find");
+            let env = Env::from_pairs([
+                ("HOME", dir.path("")),
+                ("MCPX_STATE_DIR", dir.path("s")),
+                ("PATH", "/usr/local/bin:/usr/bin:/bin".into()),
+            ]);
+            let dirs = Dirs::from_env(&env, proc::uid()).unwrap();
+            std::fs::write(dir.path(".mcpx.json"), "{}").unwrap();
+            let uid = proc::uid();
+            let here = dir.path("");
+            let config =
+                config::load(&LoadOptions { explicit: None, dir: &here, env: &env, dirs: &dirs, uid })
+                    .unwrap();
+            Place { dir, env, dirs, config }
+        }
+        /// What comes of starting a daemon that is this shell script.
+        fn start(&self, script: &str, settings: &[(&str, &str)]) -> Result<Client> {
+            use std::io::Write;
+            let exe = self.dir.path("daemon.sh");
+            let _ = std::fs::remove_file(&exe);
+            let mut file =
+                std::fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(&exe).unwrap();
+            write!(file, "#!/bin/sh\n{script}\n").unwrap();
+            drop(file);
+            let mut env = self.env.clone();
+            settings.iter().for_each(|(name, value)| env.set(*name, *value));
+            let settings = Settings::resolve(self.config.settings_layers(&env)).unwrap();
+            let dir = self.dir.path("");
+            let (config, dirs) = (&self.config, &self.dirs);
+            let boot = Boot { config, settings: &settings, dirs, env: &env, exe, dir: &dir };
+            let told = RefCell::new(Vec::new());
+            let outcome = loop {
+                told.borrow_mut().clear();
+                let outcome = Client::find_or_start(&boot, &|text| told.borrow_mut().push(text.to_owned()));
+                // A child of another test, forked while the script was open for writing, keeps it busy until it execs.
+                if !outcome.as_ref().is_err_and(|e| e.message().contains("Text file busy")) {
+                    break outcome;
+                }
+            };
+            if env.get("MCPX_DAEMON_AUTOSTART").is_none() {
+                assert_eq!(*told.borrow(), ["starting the daemon"]);
+            }
+            assert_eq!(info::list(dirs).len(), 0);
+            outcome
+        }
+        fn error(&self, script: &str, settings: &[(&str, &str)]) -> Error {
+            self.start(script, settings).err().expect("nothing was started")
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_come_up_says_why() {
+        let place = Place::new();
+        let error = place.error("exit 3", &[]);
+        assert!(error.message().contains("exit code 3") && error.hint_text().is_none(), "{error}");
+        let log = info::log_path(&place.dirs, &place.config.key);
+        std::fs::write(&log, "an old line\n").unwrap();
+        let error = place.error(&format!("echo the reason >> {}; exit 3", log.display()), &[]);
+        let hint = error.hint_text().unwrap();
+        assert!(hint.contains("the reason") && !hint.contains("an old line"), "{hint}");
+        let word = r#"echo '{"error":{"kind":"refused","message":"no"}}'"#;
+        let error = place.error(word, &[]);
+        assert_eq!((error.kind(), error.message()), (Kind::Refused, "no"));
+        let error = place.error(r#"echo '{"ready":{"key":"x"}}'"#, &[]);
+        assert!(error.message().contains("could not be reached"), "{error}");
+        // It is detached: no input, its own session, and the root directory.
+        let check = r#"[ "$(pwd)" = / ] && ! read x && echo '{"error":{"kind":"config","message":"as it should be"}}'"#;
+        assert_eq!(place.error(check, &[]).message(), "as it should be");
+        // Only the lock file's directory is left behind, without the lock.
+        let left: Vec<_> =
+            std::fs::read_dir(&place.dirs.state).unwrap().flatten().map(|e| e.path()).collect();
+        assert_eq!(left, [log]);
+    }
+
+    #[test]
+    fn a_daemon_that_says_nothing_is_given_up_and_killed() {
+        let place = Place::new();
+        let pid = place.dir.path("pid");
+        let script = format!("echo $$ > {}; exec sleep 1000", pid.display());
+        let error = place.error(&script, &[("MCPX_AUTOSTART_TIMEOUT", "1s")]);
+        assert!(error.message().contains("not ready within"), "{error}");
+        let pid: u32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while proc::start_ticks(pid).is_some_and(|ticks| proc::alive(pid, ticks)) {
+            assert!(Instant::now() < deadline, "process {pid} stays");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn what_is_not_to_be_started_is_not() {
+        let place = Place::new();
+        let error = place.error("exit 9", &[("MCPX_DAEMON_AUTOSTART", "false")]);
+        assert!(error.message().contains("no daemon is running"), "{error}");
+        assert!(!place.dirs.state.exists());
+    }
+
+    #[test]
+    fn a_named_daemon_is_the_only_one_tried() {
+        let place = Place::new();
+        let missing = place.dir.path("none.sock");
+        let mut env = place.env.clone();
+        env.set("MCPX_SOCKET", missing.as_os_str());
+        let settings = Settings::resolve(place.config.settings_layers(&env)).unwrap();
+        let dir = place.dir.path("");
+        let exe = "/bin/false".into();
+        let boot =
+            Boot { config: &place.config, settings: &settings, dirs: &place.dirs, env: &env, exe, dir: &dir };
+        let error = Client::find_or_start(&boot, &|_| panic!("nothing is started")).err().unwrap();
+        assert!(error.message().contains("none.sock"), "{error}");
+        assert!(error.hint_text().unwrap().contains("daemon.socket"), "{error}");
+    }
+}

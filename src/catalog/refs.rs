@@ -11,6 +11,7 @@ pub struct Refs<'a> {
     root: &'a Value,
     named: std::cell::OnceCell<HashMap<String, &'a Value>>,
     old: bool,
+    prefix: bool,
 }
 
 /// How deep the names of a document are looked for: what is deeper than serde_json
@@ -20,11 +21,10 @@ const NAME_DEPTH: usize = 128;
 impl<'a> Refs<'a> {
     /// The references of this document.
     pub fn new(root: &'a Value) -> Refs<'a> {
-        let old = root
-            .get("$schema")
-            .and_then(Value::as_str)
-            .is_some_and(|s| ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|d| s.contains(d)));
-        Refs { root, named: std::cell::OnceCell::new(), old }
+        let dialect = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        let old = ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|d| dialect.contains(d));
+        let prefix = !old && !dialect.contains("2019-09");
+        Refs { root, named: std::cell::OnceCell::new(), old, prefix }
     }
 
     /// The document's root.
@@ -33,9 +33,14 @@ impl<'a> Refs<'a> {
     }
 
     /// The document says that it is draft-07 or older, where whatever stands
-    /// beside a `$ref` does not count and `prefixItems` does not exist.
+    /// beside a `$ref` does not count.
     pub fn old_draft(&self) -> bool {
         self.old
+    }
+
+    /// `prefixItems` means something: the document does not say that it is older than 2020-12.
+    pub fn has_prefix_items(&self) -> bool {
+        self.prefix
     }
 
     /// The schema a reference means: `#`, `#/json/pointer` (percent-encoded or

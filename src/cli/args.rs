@@ -386,9 +386,14 @@ mod tests {
                     let bare = matches!(setting.kind(), settings::Kind::Bool);
                     assert_eq!(bare, switch, "--{} of {} and the setting {}", f.name, c.name, setting.key());
                 }
-                for key in f.setting.iter().chain(c.settings) {
+                if let Some(key) = f.setting {
                     assert!(settings::declared(key).is_some(), "{}: there is no setting {key}", c.name);
                 }
+            }
+            for key in c.settings {
+                let setting =
+                    settings::declared(key).unwrap_or_else(|| panic!("{}: no setting {key}", c.name));
+                assert!(!setting.flag_names().is_empty(), "{}: {key} has no flag to show", c.name);
             }
         }
     }

@@ -43,17 +43,11 @@ pub struct World {
 impl Cx {
     /// A context in which nothing has been looked at yet.
     pub fn new(inv: Invocation, mut env: Env, out: Out) -> Cx {
-        // These decide where everything else is found, and a daemon that we start must agree.
-        for (key, variable) in [
-            ("paths.configFile", "MCPX_CONFIG"),
-            ("paths.state", "MCPX_STATE_DIR"),
-            ("paths.cache", "MCPX_CACHE_DIR"),
-        ] {
-            if let Some(text) = inv.setting(key).filter(|t| !t.is_empty()) {
-                // Absolute, as whoever inherits the variable may be somewhere else.
-                let path = std::path::absolute(text).unwrap_or_else(|_| PathBuf::from(text));
-                env.set(variable, path);
-            }
+        // Decides where everything else is found, and a daemon or script that we start must agree.
+        if let Some(text) = inv.setting("paths.configFile").filter(|t| !t.is_empty()) {
+            // Absolute, as whoever inherits the variable may be somewhere else.
+            let path = std::path::absolute(text).unwrap_or_else(|_| PathBuf::from(text));
+            env.set("MCPX_CONFIG", path);
         }
         Cx { inv, env, out, world: OnceLock::new() }
     }
@@ -224,3 +218,42 @@ pub fn own_path() -> Result<PathBuf> {
 
 /// How wide a terminal is that does not say.
 const FALLBACK_WIDTH: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::super::args::{Parsed, parse};
+    use super::super::out::capture;
+    use super::*;
+
+    fn cx(words: &[&str], env: &[(&str, &str)]) -> Cx {
+        let argv = ["mcpx"].iter().chain(words).map(std::ffi::OsString::from).collect();
+        let Ok(Parsed::Run(inv)) = parse(argv) else { panic!("{words:?} runs nothing") };
+        // Nothing of the developer's own configuration takes part.
+        let mut env = Env::from_pairs(env.iter().copied());
+        env.set("HOME", "/nonexistent");
+        env.set("MCPX_CONFIG", concat!(env!("CARGO_MANIFEST_DIR"), "/src/config/starter.jsonc"));
+        Cx::new(inv, env, capture())
+    }
+
+    #[test]
+    fn the_session_is_the_flags_then_the_hosts_then_the_runs() {
+        let host = [("MCPX_SESSION_ID", "host"), ("MCPX_SESSION", "run")];
+        let session = |words: &[&str], env: &[(&str, &str)]| cx(words, env).context().unwrap().session;
+        assert_eq!(session(&["call", "a.b", "--session", "typed"], &host).as_deref(), Some("typed"));
+        assert_eq!(session(&["call", "a.b"], &host).as_deref(), Some("host"));
+        let run = [("MCPX_SESSION_ID", ""), ("MCPX_SESSION", "run")];
+        assert_eq!(session(&["call", "a.b"], &run).as_deref(), Some("run"));
+        assert_eq!(session(&["call", "a.b"], &[]), None);
+        assert!(cx(&["call", "a.b", "--session", ""], &[]).context().is_err());
+    }
+
+    #[test]
+    fn flags_outrank_the_environment_and_reach_whoever_inherits_it() {
+        let cx = cx(&["ls", "--json", "--config", "x.json"], &[("MCPX_OUTPUT_JSON", "false")]);
+        assert!(cx.json());
+        let inherited = PathBuf::from(cx.env.get("MCPX_CONFIG").unwrap());
+        assert!(inherited.is_absolute() && inherited.ends_with("x.json"), "{inherited:?}");
+        // A file that is named must be there.
+        assert_eq!(cx.world().err().unwrap().exit_code(), 65);
+    }
+}

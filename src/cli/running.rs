@@ -192,3 +192,23 @@ fn finish(cx: &mut Cx, outcome: &Outcome) -> Result<u8> {
 
 /// The exit code after Ctrl-C, of which nobody needs to be told.
 const INTERRUPTED: u8 = 130;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_log_line_shows_what_the_message_does_not() {
+        let record = |fields: Value| LogRecord {
+            level: "info".into(),
+            at: 0,
+            message: "fetched 3".into(),
+            fields: Some(fields),
+            source: None,
+        };
+        assert_eq!(log_line(&record(json!({"n": 3})), false), "info  fetched 3\n");
+        assert_eq!(log_line(&record(json!({"n": 3, "from": "a\nb"})), false), "info  fetched 3 from=a b\n");
+        assert!(log_line(&record(json!(null)), true).starts_with("\x1b[2minfo"));
+    }
+}

@@ -124,22 +124,17 @@ impl Table {
     }
 }
 
-/// Takes from the widest column until all fit, but leaves each readable.
+/// Caps the widest columns at one width, the widest at which all fit, but leaves each readable.
 fn squeeze(widths: &mut [usize], room: usize) {
-    loop {
-        let sum: usize = widths.iter().sum();
-        if sum <= room {
-            return;
-        }
-        let widest = widths.iter().copied().max().unwrap_or(0);
-        if widest <= NARROWEST {
-            return;
-        }
-        let second = widths.iter().copied().filter(|w| *w < widest).max().unwrap_or(0).max(NARROWEST);
-        // The last of equals gives way first: it is the most talkative one.
-        if let Some(w) = widths.iter_mut().rev().find(|w| **w == widest) {
-            *w = second.max(widest.saturating_sub(sum - room)).min(widest - 1);
-        }
+    let widest = widths.iter().copied().max().unwrap_or(0);
+    let capped = |cap: usize| widths.iter().map(|w| (*w).min(cap)).sum::<usize>();
+    let cap = (NARROWEST..widest).rev().find(|cap| capped(*cap) <= room);
+    let cap = if capped(widest) <= room { return } else { cap.unwrap_or(NARROWEST) };
+    let mut spare = room.saturating_sub(capped(cap));
+    for w in widths.iter_mut().filter(|w| **w > cap) {
+        let extra = spare.min(*w - cap).min(1);
+        spare -= extra;
+        *w = cap + extra;
     }
 }
 
@@ -239,6 +234,12 @@ mod tests {
             }
         }
         assert!(sample().render(Some(30), false).contains("demo      9  says what it is…"));
+        let mut equal = [210, 79];
+        squeeze(&mut equal, 58);
+        assert_eq!(equal, [29, 29]);
+        let mut some = [4, 5, 100, 90];
+        squeeze(&mut some, 60);
+        assert_eq!(some, [4, 5, 26, 25]);
         // Narrower than can be read: overflows rather than showing nothing.
         assert!(sample().render(Some(1), false).contains("demo"));
     }

@@ -14,7 +14,7 @@ use crate::config::{Selection, ServerDef};
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Call, Caller, InstanceStatus, Namespace};
 use crate::proc;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ struct Fresh {
 
 #[derive(Deserialize)]
 struct Wanted {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "one_or_many")]
     server: Vec<String>,
     #[serde(default)]
     fresh: bool,
@@ -81,6 +81,20 @@ struct OfRun {
 #[derive(Deserialize)]
 struct Resolved {
     dir: PathBuf,
+}
+
+/// A list of names; one alone needs no brackets.
+fn one_or_many<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        One(String),
+        Many(Vec<String>),
+    }
+    Names::deserialize(source).map(|names| match names {
+        Names::One(name) => vec![name],
+        Names::Many(names) => names,
+    })
 }
 
 /// Carries out one operation.

@@ -168,6 +168,8 @@ pub struct Activity {
     in_flight: AtomicUsize,
     /// Milliseconds after `since`.
     last: AtomicU64,
+    /// Somebody waits for quiet; telling them costs a system call that is saved otherwise.
+    awaited: AtomicBool,
     quiet: Mutex<()>,
     becomes_quiet: Condvar,
 }
@@ -182,6 +184,7 @@ impl Activity {
             since: Instant::now(),
             in_flight: AtomicUsize::new(0),
             last: AtomicU64::new(0),
+            awaited: AtomicBool::new(false),
             quiet: Mutex::new(()),
             becomes_quiet: Condvar::new(),
         }
@@ -199,10 +202,11 @@ impl Activity {
     }
     /// How many requests are being served.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Acquire)
+        self.in_flight.load(Ordering::SeqCst)
     }
     /// Waits until no request is being served, at most so long; whether that came.
     pub fn wait_quiet(&self, patience: Duration) -> bool {
+        self.awaited.store(true, Ordering::SeqCst);
         let guard = self.quiet.lock().unwrap_or_else(PoisonError::into_inner);
         let outcome = self.becomes_quiet.wait_timeout_while(guard, patience, |()| self.in_flight() > 0);
         !outcome.unwrap_or_else(PoisonError::into_inner).1.timed_out()
@@ -219,7 +223,8 @@ impl Activity {
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.0.touch();
-        if self.0.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let last = self.0.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.0.awaited.load(Ordering::SeqCst) {
             // Under the lock, so that a waiter is either before its look or asleep.
             drop(self.0.quiet.lock());
             self.0.becomes_quiet.notify_all();

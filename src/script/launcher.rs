@@ -15,6 +15,10 @@ const LINK: &str = include_str!("client/link.mjs");
 const TOOLS: &str = include_str!("client/tools.mjs");
 const LAUNCHER: &str = include_str!("client/launcher.mjs");
 
+/// Tells bun that a file is JavaScript as it stands, which saves it a pass over
+/// the text: half a millisecond for the client. To the others it is a comment.
+const READY: &str = "// @bun\n";
+
 /// Tells a cached client of one build from that of another.
 const BUILD: u64 =
     fnv(LINK.as_bytes()) ^ fnv(TOOLS.as_bytes()).rotate_left(1) ^ fnv(LAUNCHER.as_bytes()).rotate_left(2);
@@ -48,7 +52,7 @@ pub fn client_module(namespaces: &[Namespace]) -> String {
 
 /// The client that mcpx runs scripts with: it also makes the namespaces global, and starts the script.
 fn running_client(namespaces: &[Namespace]) -> String {
-    let mut text = format!("{LINK}\n{TOOLS}\n{LAUNCHER}\n");
+    let mut text = format!("{READY}{LINK}\n{TOOLS}\n{LAUNCHER}\n");
     let exits: Map<String, Value> = KINDS.iter().map(|row| (row.word.into(), row.exit.into())).collect();
     let _ = writeln!(text, "const EXITS = {};", Value::Object(exits));
     push_exports(&mut text, namespaces);
@@ -130,7 +134,7 @@ pub fn file_entry(cache: &Path, client: &Path, file: &Path) -> Entry {
     let key = digest([client.as_os_str().as_bytes(), file.as_os_str().as_bytes()], 16);
     let path = cache.join("run").join(format!("{key}.mjs"));
     let text = format!(
-        "import {{ launcher }} from {};\nawait launcher.run(() => import({}), {}, {}, false);\n",
+        "{READY}import {{ launcher }} from {};\nawait launcher.run(() => import({}), {}, {}, false);\n",
         quoted(&file_url(client)),
         quoted(&file_url(file)),
         quoted(&file.to_string_lossy()),
@@ -230,7 +234,7 @@ pub fn inline_entry(
         }
     }
     let path = dir.join(format!("{key}.mjs"));
-    let import = format!("import {{ launcher }} from {};\n", quoted(&file_url(client)));
+    let import = format!("{READY}import {{ launcher }} from {};\n", quoted(&file_url(client)));
     let here = quoted(&path.to_string_lossy());
     let mut load = Vec::new();
     for suffix in suffixes {
@@ -344,7 +348,7 @@ mod tests {
     fn inline_code_is_embedded_and_a_module_is_a_file() {
         let (e, text) = entry("demo.echo({text: \"a\\n\u{2028}\"})", JsKind::Node, None);
         assert_eq!(e.files.len(), 1);
-        assert!(text.starts_with("import { launcher } from \"file:///c/client.mjs\";\nconst evaluate = eval;\nawait launcher.exec(\"demo.echo({text: \\\"a\\\\n"), "{text}");
+        assert!(text.starts_with("// @bun\nimport { launcher } from \"file:///c/client.mjs\";\nconst evaluate = eval;\nawait launcher.exec(\"demo.echo({text: \\\"a\\\\n"), "{text}");
         let (same, _) = entry("demo.echo({text: \"a\\n\u{2028}\"})", JsKind::Bun, None);
         assert_eq!(same.path, e.path);
         let (e, text) = entry("import x from './x.ts'\nexport default x", JsKind::Deno, None);

@@ -298,7 +298,7 @@ impl<'a> Converter<'a> {
         let items = map.get("items");
         let (tuple, rest) = match (map.get("prefixItems"), items) {
             (_, Some(Value::Array(tuple))) => (tuple.as_slice(), map.get("additionalItems")),
-            (Some(Value::Array(tuple)), rest) if !self.refs.old_draft() => (tuple.as_slice(), rest),
+            (Some(Value::Array(tuple)), rest) if self.refs.has_prefix_items() => (tuple.as_slice(), rest),
             (_, rest) => (&[][..], rest),
         };
         if tuple.is_empty() {

@@ -3,10 +3,12 @@
 //! installed, by that compiler.
 
 use super::{client_dts, namespace, signature};
+use crate::catalog::testing::{budget, fastest};
 use crate::catalog::{ServerSchema, Tool, names};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schemas")
@@ -308,11 +310,9 @@ fn a_namespace_of_a_thousand_tools_is_written_quickly() {
             ..Tool::named(&format!("tool_{i}"))
         });
     }
-    let start = std::time::Instant::now();
-    let text = client_dts(&[("big", &schema)]);
-    let took = start.elapsed();
-    eprintln!("1,000 tools: {took:?}, {} bytes", text.len());
-    assert!(took < std::time::Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 }), "{took:?}");
+    let limit = budget(Duration::from_millis(300));
+    let took = fastest(limit, || assert!(client_dts(&[("big", &schema)]).len() > 100_000));
+    assert!(took <= limit, "{took:?}");
 }
 
 /// Where `npm ci` in `tests/tools` puts the compiler, or `MCPX_TEST_TSC` for another one.

@@ -22,7 +22,7 @@ pub static COMMAND: Command = Command {
     summary: "List your daemons, live and stale",
     about: "prune removes what stale ones left behind, and nothing else.",
     flags: &[],
-    settings: &["paths.state"],
+    settings: &[],
     examples: &[
         example("mcpx daemons", "which daemon serves which configuration"),
         example("mcpx daemons prune", "remove the files of those that are gone"),

@@ -42,10 +42,15 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if !wanted.is_empty() {
         rows.retain(|r| names.contains(&r.name));
     }
-    let failed = rows.iter().filter_map(|r| r.error.as_ref()).map(crate::error::Error::from_json).next();
-    let exit = failed.filter(|_| !wanted.is_empty()).map_or(0, |e| e.exit_code());
+    // A namespace that was named and cannot be read is a failure; among all of them it is a row.
+    let failed = rows.iter().find_map(|r| r.error.as_ref()).filter(|_| !wanted.is_empty());
+    let exit = failed.map_or(0, |e| crate::error::Error::from_json(e).exit_code());
     if cx.json() {
-        cx.out.json(&json!({"ok": exit == 0, "namespaces": rows}))?;
+        let mut body = json!({"ok": exit == 0, "namespaces": rows});
+        if let Some(e) = failed {
+            body["error"] = e.clone();
+        }
+        cx.out.json(&body)?;
     } else {
         let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);
         super::ls::show(cx, &rows, describe)?;

@@ -17,7 +17,7 @@ pub static COMMAND: Command = Command {
     about: "Prints the socket, the endpoint, the configuration and whether the daemon runs, for this directory or \
             the one given. The answer depends on the directory alone, so --config has no part in it.",
     flags: &[],
-    settings: &["paths.state"],
+    settings: &[],
     examples: &[
         example("mcpx resolve", "for the working directory"),
         example("mcpx --json resolve /srv/project", "for another one, for a program"),

@@ -51,7 +51,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
                 Err(e) => failure = Some(e),
             }
         }
-    } else if let Some(client) = cx.running()? {
+    } else if let Some(client) = cx.running().map_err(point_at_all)? {
         stopped.push(stop(cx, &client)?);
     }
     drop(progress);
@@ -69,6 +69,15 @@ fn run(cx: &mut Cx) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// A configuration that cannot be read names no daemon.
+fn point_at_all(e: Error) -> Error {
+    if e.kind() != Kind::Config {
+        return e;
+    }
+    let hint = e.hint_text().map(|h| format!("{h}\n")).unwrap_or_default();
+    e.hint(format!("{hint}mcpx stop --all reads no configuration"))
 }
 
 /// A daemon that was stopped.

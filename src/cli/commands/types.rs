@@ -51,10 +51,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
                     text.push('\n');
                 }
             }
-            Err(e) if cx.json() => {
-                failed.push(json!({"server": name, "error": e.to_json()}));
-                exit = if wanted.is_empty() { exit } else { e.exit_code() };
-            }
+            Err(e) if cx.json() && !wanted.is_empty() => return Err(e.clone()),
+            Err(e) if cx.json() => failed.push(json!({"server": name, "error": e.to_json()})),
             Err(e) => {
                 super::super::out::complain(e);
                 exit = if wanted.is_empty() { exit } else { e.exit_code() };
@@ -63,7 +61,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     drop(known);
     if cx.json() {
-        cx.out.json(&json!({"ok": exit == 0, "types": rows, "errors": failed}))?;
+        cx.out.json(&json!({"ok": true, "types": rows, "errors": failed}))?;
     } else {
         cx.out.text(&text)?;
     }

@@ -37,8 +37,10 @@ fn calls_of_one_program_are_answered_by_id() {
     }
     assert_eq!(seen.len(), 100);
     assert!(seen.iter().all(|(id, said)| id == said));
-    program.send(&json!({"id": 7, "op": "schemas", "params": {"server": ["fake"]}}));
-    assert_eq!(program.next().unwrap()["result"]["schemas"][0]["tools"][0]["name"], "echo");
+    for server in [json!(["fake"]), json!("fake")] {
+        program.send(&json!({"id": 7, "op": "schemas", "params": {"server": server}}));
+        assert_eq!(program.next().unwrap()["result"]["schemas"][0]["tools"][0]["name"], "echo");
+    }
     program.send(&json!({"id": 8, "op": "health"}));
     assert_eq!(program.next().unwrap()["result"]["name"], "mcpx");
 }

@@ -277,3 +277,44 @@ fn an_idle_daemon_that_a_command_started_leaves() {
     running.wait();
     assert!(begun.elapsed() < PATIENCE);
 }
+
+#[test]
+fn resolving_many_directories_at_once_mixes_none_up() {
+    let running = Running::new(&one_server(&json!({})));
+    let holding = running.client();
+    let handle = holding.shutdown_handle().unwrap();
+    let waits = proc::thread::spawn("caller", move || {
+        assert!(holding.call(&call("hold", &json!({}))).is_err());
+    })
+    .unwrap();
+    let threads: Vec<_> = (0..20)
+        .map(|n| {
+            let dir = running.home.scratch.path(&format!("p{n}"));
+            std::fs::create_dir_all(dir.join("sub")).unwrap();
+            std::fs::write(dir.join(".mcpx.json"), format!("{{\"pool\":{{\"max\":{}}}}}", n + 1)).unwrap();
+            let client = running.client();
+            proc::thread::spawn("resolver", move || {
+                for sub in ["", "/sub"].into_iter().cycle().take(10) {
+                    let path = format!("/v1/resolve?dir={}{sub}", dir.display());
+                    let answer = client.json("GET", &path, None).unwrap();
+                    assert_eq!(
+                        answer["configPath"].as_str().unwrap(),
+                        dir.join(".mcpx.json").to_str().unwrap()
+                    );
+                    assert_eq!(answer["running"], false);
+                }
+            })
+            .unwrap()
+        })
+        .collect();
+    threads.into_iter().for_each(|t| t.join().unwrap());
+    let here = format!("/v1/resolve?dir={}", running.home.project().display());
+    let answer = running.client().json("GET", &here, None).unwrap();
+    assert_eq!(
+        (&answer["running"], &answer["configHash"]),
+        (&json!(true), &json!(running.home.config().key))
+    );
+    eventually("the call arrived", || running.world.held() == 1);
+    handle.interrupt();
+    waits.join().unwrap();
+}

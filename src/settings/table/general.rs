@@ -58,7 +58,7 @@ pub static OUTPUT_MEDIA: Setting<String> = Setting::new(
 pub static OUTPUT_MEDIA_DIR: Setting<String> = Setting::new(
     Spec::new("output.mediaDir", Kind::Path, "Where images and audio are written")
         .client()
-        .doc("Empty: a directory of the run under the cache directory."),
+        .doc("Empty: `mcpx-<uid>/media` in the directory for temporary files."),
 );
 
 pub static LOGGING_LEVEL: Setting<String> = Setting::new(
