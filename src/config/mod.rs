@@ -7,6 +7,7 @@ pub mod edit;
 mod expand;
 mod fields;
 mod filter;
+pub mod import;
 mod jsonc;
 mod load;
 mod node;

@@ -51,6 +51,47 @@ pub fn blocks(path: &Path) -> Result<Map<String, Value>> {
 /// `Usage` when the definition cannot be used, whatever its variables stand for,
 /// or when the file has the server and `replace` is false; as [`Edit`].
 pub fn put(path: &Path, name: &str, block: &Value, replace: bool) -> Result<Change> {
+    write(path, name, block, block, replace)
+}
+
+/// The same for a block of another host's, in which placeholders may be left
+/// that mcpx does not fill in: until somebody does, that server shows them as its problem.
+///
+/// # Errors
+/// As [`put`], placeholders aside.
+pub fn put_foreign(path: &Path, name: &str, block: &Value, replace: bool) -> Result<Change> {
+    write(path, name, block, &without_placeholders(block), replace)
+}
+
+/// Whether [`put_foreign`] would take a block.
+///
+/// # Errors
+/// As [`put_foreign`], the file's own aside.
+pub fn check_foreign(path: &Path, name: &str, block: &Value) -> Result<()> {
+    check_name(name)?;
+    check(name, &without_placeholders(block), path)
+}
+
+/// A block with a stand-in for every placeholder.
+fn without_placeholders(block: &Value) -> Value {
+    match block {
+        Value::String(text) => {
+            let mut out = text.clone();
+            while let Some((start, length)) = out.find("${").and_then(|s| Some((s, out[s..].find('}')?))) {
+                out.replace_range(start..=start + length, STAND_IN);
+            }
+            out.into()
+        }
+        Value::Array(list) => list.iter().map(without_placeholders).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(k, v)| (k.clone(), without_placeholders(v))).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+/// Writes a block, when `checked` could be used.
+fn write(path: &Path, name: &str, block: &Value, checked: &Value, replace: bool) -> Result<Change> {
     check_name(name)?;
     let mut edit = Edit::open(path)?;
     let place = [member(&edit), name];
@@ -59,7 +100,7 @@ pub fn put(path: &Path, name: &str, block: &Value, replace: bool) -> Result<Chan
         let message = format!("{} has a server \"{name}\" already", edit.path().display());
         return Err(Error::new(Kind::Usage, message).server(name).hint("--force replaces it"));
     }
-    check(name, block, edit.path())?;
+    check(name, checked, edit.path())?;
     edit.set(&place, block.clone())?;
     save(edit, there)
 }
@@ -329,6 +370,11 @@ mod tests {
         }
         let unset = json!({"url": "${NOT_SET}/mcp", "headers": {"A": "Bearer ${ALSO:-${NOT}}"}});
         assert!(put(&path, "a", &unset, false).unwrap().new_file);
+        let foreign = json!({"url": "${input:base}/x", "headers": {"A": "${input:token}"}});
+        assert!(put(&path, "b", &foreign, false).unwrap_err().message().contains("${input:"));
+        assert!(put_foreign(&path, "b", &foreign, false).unwrap().changed);
+        assert_eq!(block(&path, "b").unwrap().unwrap(), foreign);
+        assert!(check_foreign(&path, "b", &json!({"url": "x"})).is_err());
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
+pub mod servers;
 pub mod status;
 pub mod stop;
 pub mod tools;
@@ -46,6 +47,7 @@ pub static COMMANDS: &[&Command] = &[
     &reload::COMMAND,
     &resolve::COMMAND,
     &init::COMMAND,
+    &servers::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
