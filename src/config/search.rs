@@ -1,6 +1,5 @@
 //! Where configuration files may be, nearest first. Opens none of them.
 
-use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
 use std::path::{Path, PathBuf};
 
@@ -25,36 +24,6 @@ pub fn search_path(dir: &Path, dirs: &Dirs) -> Vec<PathBuf> {
         }
     }
     out
-}
-
-/// The project's file for changes: the nearest of mcpx's own at or above `dir`
-/// that is not the user's. Where there is none it is to be made: beside the
-/// nearest `.mcp.json`, else in `dir`. Other hosts' `.mcp.json` is left to them.
-pub fn project_file(dir: &Path, dirs: &Dirs) -> PathBuf {
-    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-    let home = dirs.home.as_ref().map(|h| h.canonicalize().unwrap_or_else(|_| h.clone()));
-    let above = || real.ancestors().filter(|d| home.as_deref() != Some(*d) || *d == real);
-    let own = above().flat_map(|d| NEAR[..2].iter().map(move |n| d.join(n))).find(|f| f.is_file());
-    let beside = || above().find(|d| d.join(NEAR[2]).is_file());
-    own.unwrap_or_else(|| beside().unwrap_or(&real).join(NEAR[0]))
-}
-
-/// The user's file for changes: the one that is there, else the one in the
-/// configuration directory, to be made.
-///
-/// # Errors
-/// `Unavailable` when there is no home directory to look in.
-pub fn user_file(dirs: &Dirs) -> Result<PathBuf> {
-    let first = dirs.config.as_ref().map(|c| c.join("config.json"));
-    let second = dirs.home.as_ref().map(|h| h.join(NEAR[0])).filter(|f| f.is_file());
-    match (first, second) {
-        (Some(first), Some(second)) => Ok(if first.is_file() { first } else { second }),
-        (Some(file), None) | (None, Some(file)) => Ok(file),
-        (None, None) => {
-            let message = "finding the user's configuration file: neither XDG_CONFIG_HOME nor HOME is set";
-            Err(Error::new(Kind::Unavailable, message).hint("set HOME, or name a file with --config"))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -94,27 +63,5 @@ mod tests {
         let other = search_path(Path::new("/"), &dirs);
         assert_eq!(other.len(), 6);
         assert_eq!(other[4], home.join(".mcpx.json"));
-    }
-
-    #[test]
-    fn a_change_goes_to_the_nearest_own_file_and_never_to_another_hosts() {
-        let scratch = Scratch::new();
-        let env = Env::from_pairs([("HOME", scratch.dir("home"))]);
-        let dirs = Dirs::from_env(&env, 0).unwrap();
-        let deep = scratch.dir("home/p/q/r");
-        let project = || project_file(&deep, &dirs);
-        scratch.file("home/.mcpx.json", "{}");
-        assert_eq!(project(), deep.join(".mcpx.json"), "the user's file is not the project's");
-        scratch.file("home/p/.mcp.json", "{}");
-        assert_eq!(project(), scratch.path("home/p/.mcpx.json"));
-        let own = scratch.file("home/p/q/.mcpx/config.json", "{}");
-        assert_eq!(project(), own);
-        let own = scratch.file("home/p/q/.mcpx.json", "{}");
-        assert_eq!(project(), own);
-        assert_eq!(user_file(&dirs).unwrap(), scratch.path("home/.mcpx.json"));
-        let usual = scratch.file("home/.config/mcpx/config.json", "{}");
-        assert_eq!(user_file(&dirs).unwrap(), usual);
-        assert_eq!(project_file(&scratch.path("home"), &dirs), scratch.path("home/.mcpx.json"));
-        assert!(user_file(&Dirs { home: None, config: None, ..dirs }).is_err());
     }
 }

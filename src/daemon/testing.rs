@@ -324,13 +324,14 @@ impl Upstream for Fake {
                 json!("reported")
             }
             "count" => json!(number),
+            "break" => panic!("a test breaks off"),
             "fail" => return Err(Error::new(Kind::Tool, "it failed")),
             _ => arguments.clone(),
         };
         Ok(to_raw_value(&json!({"content": [], "structuredContent": value})).unwrap())
     }
     fn list_tools(&self, _: &Asked<'_>) -> Result<Vec<Tool>> {
-        let names = ["echo", "hold", "big", "report", "count", "fail"];
+        let names = ["echo", "hold", "big", "report", "count", "fail", "break"];
         Ok(names
             .iter()
             .map(|n| serde_json::from_value(json!({"name": n, "inputSchema": {}})).unwrap())

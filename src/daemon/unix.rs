@@ -6,7 +6,7 @@ use super::peers::{Peer, Stream};
 use super::places::Place;
 use super::router::{self, Answer, Asker, Origin};
 use super::state::Daemon;
-use crate::api::http::{self, Fault, Limits, Reader, Request};
+use crate::api::http::{self, Fault, Limits, Method, Reader, Request};
 use crate::error::{Error, Kind};
 use crate::log;
 use crate::pool::Cancel;
@@ -120,7 +120,8 @@ impl Shared {
 
     /// Accepting failed.
     fn trouble(&self, e: &io::Error) {
-        if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) {
+        // `WouldBlock`: another thread is at the reserve, below.
+        if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted | ErrorKind::WouldBlock) {
             return;
         }
         log::warn(format_args!("accepting a client: {e}"));
@@ -168,6 +169,7 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
         Err(e) => return log::warn(format_args!("watching a client: {e}")),
     };
     let peer = joined.peer.clone();
+    let _runs = Runs(daemon, peer.id);
     let mut reader = Reader::new(peer.stream.clone());
     loop {
         let current = daemon.current();
@@ -185,7 +187,8 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
         let wants_channel = request.headers.has_token("connection", "upgrade")
             && request.headers.has_token("upgrade", "mcpx-channel");
         let busy = daemon.activity.enter();
-        let keep = request.keep_alive && !daemon.is_stopping();
+        // The answer to HEAD would need to lack its body; nothing here takes HEAD, and closing tells where it ends.
+        let keep = request.keep_alive && request.method != Method::Head && !daemon.is_stopping();
         match answer(daemon, &peer, request) {
             Answer::Body(status, body) => {
                 let sent = http::write_response(reader.source_mut(), status, "", keep, &body.parts());
@@ -214,13 +217,25 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
             }
         }
     }
-    daemon.end_sessions(daemon.runs.close_tied(peer.id));
+}
+
+/// Ends the runs of a connection, however its thread ends.
+struct Runs<'a>(&'a Daemon, u64);
+
+impl Drop for Runs<'_> {
+    fn drop(&mut self) {
+        self.0.end_sessions(self.0.runs.close_tied(self.1));
+    }
 }
 
 fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, request: Request) -> Answer {
+    let carried = match router::carried(request.headers.get("x-mcpx-settings")) {
+        Ok(carried) => carried,
+        Err(error) => return Answer::error(&error, None),
+    };
     let cancel = Cancel::new();
     peer.waits_for(&cancel);
-    let asker = Asker { origin: Origin::Unix(peer.id), cancel: &cancel, progress: None };
+    let asker = Asker { origin: Origin::Unix(peer.id), cancel: &cancel, progress: None, carried };
     let answer = router::answer(daemon, request.method, &request.target, &request.body, &asker);
     peer.has_its_answer();
     answer

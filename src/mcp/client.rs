@@ -1,21 +1,18 @@
-//! The client of one MCP server, over whichever transport: handshake, requests
-//! that are paired, timed and cancelled, and the end. Knows nothing of who
+//! The client of one MCP server, over whichever transport: requests that are
+//! paired, timed and cancelled, and the end. Knows nothing of who
 //! shares it.
 
 use super::cancel::Cancel;
-use super::error::{Subject, quote_stderr, seconds};
+use super::error::Subject;
 use super::jsonrpc::{self, METHOD_NOT_FOUND};
-use super::peer::{Hooks, Limits, Peer};
+use super::peer::Peer;
 use super::pending::{Event, Outcome, Slot};
-use super::stdio::{Program, Stdio};
+use super::stdio::Stdio;
 use super::streamable::{Exchange, Streamable};
 use super::tool::Tool;
 use super::writer::Rejected;
-use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::log;
-use crate::settings::{self, Settings};
-use crate::util::Env;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -24,9 +21,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The revisions of the protocol that begin with `initialize`, newest first; the first is what we ask for.
-const REVISIONS: [&str; 5] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
-
 /// Pages of one list. The largest servers known have some hundred tools; this
 /// only ends a server that invents cursors for ever.
 const PAGES: usize = 1000;
@@ -34,18 +28,6 @@ const PAGES: usize = 1000;
 /// How long a message that could not be written waits for the word that the
 /// process has ended, which says why.
 const NEWS: Duration = Duration::from_secs(2);
-
-/// What it takes to reach a server.
-pub struct Connect<'a> {
-    /// The server's definition.
-    pub def: &'a ServerDef,
-    /// The complete environment that a child inherits; the definition's variables come on top.
-    pub env: &'a Env,
-    /// Time-outs and limits.
-    pub settings: &'a Settings,
-    /// What the server may cause here.
-    pub hooks: Hooks,
-}
 
 /// How one request is made.
 #[derive(Clone)]
@@ -75,18 +57,18 @@ impl<'a> Options<'a> {
 /// connection; any number of threads may make requests at once. When the last
 /// clone is dropped without [`Client::stop`], a child process is killed.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(pub(super) Arc<Inner>);
 
-struct Inner {
-    peer: Arc<Peer>,
-    link: Link,
-    started: Mutex<Arc<Handshake>>,
-    stop_grace: Duration,
-    kill_grace: Duration,
-    start_timeout: Duration,
+pub(super) struct Inner {
+    pub peer: Arc<Peer>,
+    pub link: Link,
+    pub started: Mutex<Arc<Handshake>>,
+    pub stop_grace: Duration,
+    pub kill_grace: Duration,
+    pub start_timeout: Duration,
 }
 
-enum Link {
+pub(super) enum Link {
     Stdio(Stdio),
     Http(Arc<Streamable>),
 }
@@ -94,150 +76,18 @@ enum Link {
 /// What the server said of itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Handshake {
+pub(super) struct Handshake {
     #[serde(default)]
-    protocol_version: String,
+    pub protocol_version: String,
     #[serde(default)]
-    capabilities: Value,
+    pub capabilities: Value,
     #[serde(default)]
-    server_info: Option<Value>,
+    pub server_info: Option<Value>,
     #[serde(default)]
-    instructions: Option<Value>,
+    pub instructions: Option<Value>,
 }
 
 impl Client {
-    /// Starts or connects to a server and initializes it, within its start
-    /// time-out. On failure nothing that was started is left, and the error
-    /// ([`Kind::Unavailable`], [`Kind::Timeout`], [`Kind::Cancelled`] or
-    /// [`Kind::Refused`]) says why with the server's last words.
-    pub fn start(connect: Connect, cancel: &Cancel) -> Result<Client> {
-        let Connect { def, env, settings, hooks } = connect;
-        let start_timeout =
-            def.options.start_timeout.unwrap_or_else(|| settings.get(&settings::POOL_START_TIMEOUT));
-        let deadline = Instant::now() + start_timeout;
-        let limit = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let limits = Limits {
-            message: limit(settings.get(&settings::MCP_MAX_MESSAGE)),
-            depth: limit(settings.get(&settings::MCP_MAX_DEPTH).unsigned_abs()),
-        };
-        let kill_grace = settings.get(&settings::POOL_KILL_GRACE);
-        let peer = Peer::new(&def.name, limits, hooks);
-        let link = match &def.transport {
-            Transport::Stdio { command, args, env: own, cwd } => {
-                let mut env = env.clone();
-                for (name, value) in own {
-                    env.set(name, value);
-                }
-                let stderr_tail = limit(settings.get(&settings::POOL_STDERR_TAIL));
-                let cwd = cwd.as_deref();
-                let program = Program { command, args, env, cwd, stderr_tail, kill_grace };
-                Link::Stdio(Stdio::start(program, &peer)?)
-            }
-            Transport::Http { url, headers } => Link::Http(Streamable::new(url, headers, env, &peer)?),
-        };
-        let client = Client(Arc::new(Inner {
-            peer,
-            link,
-            started: Mutex::default(),
-            stop_grace: settings.get(&settings::POOL_STOP_GRACE),
-            kill_grace,
-            start_timeout,
-        }));
-        match client.initialize(deadline, cancel) {
-            Ok(()) => Ok(client),
-            Err(e) => {
-                let e = client.explain_start(e);
-                client.0.end(Duration::ZERO, "was stopped");
-                Err(e)
-            }
-        }
-    }
-
-    /// `initialize` and `notifications/initialized`.
-    fn initialize(&self, deadline: Instant, cancel: &Cancel) -> Result<()> {
-        let inner = &*self.0;
-        let mut capabilities = json!({});
-        if !(inner.peer.hooks.roots)().is_empty() {
-            capabilities["roots"] = json!({});
-        }
-        let params = raw(&json!({
-            "protocolVersion": REVISIONS[0],
-            "capabilities": capabilities,
-            "clientInfo": { "name": "mcpx", "version": env!("CARGO_PKG_VERSION") },
-        }))?;
-        let options = Options::new(cancel).timeout(deadline.saturating_duration_since(Instant::now()));
-        let result = self.request("initialize", Some(params), options)?;
-        let unusable = |what: String| {
-            Error::new(Kind::Unavailable, format!("the server {} {what}", inner.peer.server))
-                .server(&inner.peer.server)
-        };
-        let said: Handshake = serde_json::from_str(result.get())
-            .map_err(|e| unusable(format!("answered initialize with something else: {e}")))?;
-        if !REVISIONS.contains(&said.protocol_version.as_str()) {
-            return Err(unusable(format!(
-                "speaks MCP revision \"{}\", which mcpx does not know (it knows {})",
-                super::error::printable(&said.protocol_version, 40),
-                REVISIONS.join(", ")
-            )));
-        }
-        if let Link::Http(http) = &inner.link {
-            http.set_protocol(&said.protocol_version);
-        }
-        *inner.started.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(said);
-        inner.notify(jsonrpc::notification("notifications/initialized", None));
-        if let Link::Http(http) = &inner.link {
-            http.listen();
-        }
-        Ok(())
-    }
-
-    /// Says of a failed start what the server said, and what could be done.
-    fn explain_start(&self, e: Error) -> Error {
-        let inner = &*self.0;
-        let server = &inner.peer.server;
-        let new = |kind, message| Error::new(kind, message).server(server);
-        if matches!(e.kind(), Kind::Cancelled) {
-            return new(Kind::Cancelled, format!("starting the server {server} was cancelled"));
-        }
-        let Link::Stdio(stdio) = &inner.link else {
-            return match e.kind() {
-                Kind::Timeout => new(
-                    Kind::Timeout,
-                    format!(
-                        "the server {server} did not answer initialize within {}",
-                        seconds(inner.start_timeout)
-                    ),
-                )
-                .hint(START_TIMEOUT_HINT),
-                Kind::Tool | Kind::Usage => new(Kind::Unavailable, e.message().to_owned()),
-                _ => e,
-            };
-        };
-        let noise = inner.peer.noise();
-        if let Some(closed) = inner.peer.closed() {
-            let e = new(
-                Kind::Unavailable,
-                format!("the server {server} {} before it answered initialize{}", closed.what, closed.detail),
-            );
-            return if noise.is_empty() { e } else { e.hint(NOISE_HINT) };
-        }
-        let stderr = quote_stderr(&stdio.stderr().last_lines());
-        match e.kind() {
-            Kind::Timeout => {
-                let message = format!(
-                    "the server {server} did not answer initialize within {}{noise}{stderr}",
-                    seconds(inner.start_timeout)
-                );
-                new(Kind::Timeout, message).hint(if noise.is_empty() {
-                    START_TIMEOUT_HINT
-                } else {
-                    NOISE_HINT
-                })
-            }
-            _ => new(Kind::Unavailable, format!("{}{noise}{stderr}", e.message())),
-        }
-    }
-
     /// Makes a request and returns its result, as the server sent it.
     ///
     /// Errors: [`Kind::Tool`] (or [`Kind::Usage`] for wrong parameters) with the
@@ -311,15 +161,9 @@ impl Client {
     ) -> Result<Event> {
         let mut renewed = false;
         loop {
-            let take = || match slot.wait(Some(Instant::now())) {
+            let mut tick = |until| match follow(slot, Some(until), options) {
                 Event::TimedOut => None,
                 event => Some(event),
-            };
-            let mut tick = || loop {
-                match take() {
-                    Some(Event::Progress(report)) => report_progress(options, report),
-                    other => return other,
-                }
             };
             match http.exchange(subject, line, slot, deadline, options.cancel, &mut tick)? {
                 Exchange::Over(event) => return Ok(event),
@@ -443,14 +287,9 @@ impl Client {
     }
 }
 
-const START_TIMEOUT_HINT: &str =
-    "give it longer with pool.startTimeout, or with startTimeout in the server's \"mcpx\" block";
-const NOISE_HINT: &str =
-    "an MCP server writes only messages to its stdout: check the command and its arguments";
-
 impl Inner {
     /// Sends a notification, or an answer; nobody waits for it.
-    fn notify(&self, line: Vec<u8>) {
+    pub fn notify(&self, line: Vec<u8>) {
         match &self.link {
             Link::Stdio(stdio) => drop(stdio.send(line, None)),
             Link::Http(http) => http.notify(line),
@@ -466,12 +305,17 @@ impl Inner {
         // The protocol forbids to cancel this one.
         if subject.method != "initialize" {
             let params = json!({ "requestId": slot.id, "reason": reason });
-            self.notify(jsonrpc::notification("notifications/cancelled", Some(&params)));
+            let line = jsonrpc::notification("notifications/cancelled", Some(&params));
+            match &self.link {
+                Link::Stdio(stdio) => drop(stdio.send(line, None)),
+                // The caller has waited long enough.
+                Link::Http(http) => http.notify_later(line),
+            }
         }
         true
     }
 
-    fn end(&self, after_eof: Duration, what: &str) {
+    pub fn end(&self, after_eof: Duration, what: &str) {
         self.peer.close(what, "");
         match &self.link {
             Link::Stdio(stdio) => stdio.stop(after_eof, self.kill_grace),
@@ -483,6 +327,9 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.peer.close("was dropped", "");
+        if let Link::Http(http) = &self.link {
+            http.abandon();
+        }
     }
 }
 
@@ -506,6 +353,6 @@ fn is_unknown_method(e: &Error) -> bool {
     e.raw_value().and_then(|raw| raw.get("code")).and_then(Value::as_i64) == Some(METHOD_NOT_FOUND)
 }
 
-fn raw(value: &Value) -> Result<Box<RawValue>> {
+pub(super) fn raw(value: &Value) -> Result<Box<RawValue>> {
     to_raw_value(value).map_err(|e| Error::new(Kind::Internal, format!("writing parameters: {e}")))
 }

@@ -4,10 +4,15 @@
 mod cancel;
 mod client;
 mod error;
+mod http;
+#[cfg(test)]
+mod http_tests;
 mod jsonrpc;
 mod oversize;
 mod peer;
 mod pending;
+mod sse;
+mod start;
 mod stderr;
 mod stdio;
 mod streamable;
@@ -17,6 +22,7 @@ mod tool;
 mod writer;
 
 pub use cancel::{Cancel, CancelGuard};
-pub use client::{Client, Connect, Options};
+pub use client::{Client, Options};
 pub use peer::Hooks;
+pub use start::Connect;
 pub use tool::Tool;

@@ -1,41 +1,513 @@
-//! (being built) Streamable HTTP.
+//! An MCP server at a URL, over streamable HTTP (revisions 2025-03-26 to
+//! 2025-11-25): each message is a POST, answered by JSON or by an event stream;
+//! a session goes along in headers; a GET stream carries what the server says
+//! of itself. Knows nothing of who asks.
 
-use super::cancel::Cancel;
-use super::error::Subject;
+use super::cancel::{Cancel, CancelGuard};
+use super::error::{Subject, printable, seconds};
+use super::http::{self, Ask, Failure, Interrupt, Lease, Reply, Web};
 use super::peer::Peer;
-use super::pending::{Event, Slot};
+use super::pending::{Event, Outcome, Slot};
+use super::sse::{Events, Next};
 use crate::error::{Error, Kind, Result};
+use crate::log;
+use crate::proc::thread;
 use crate::util::Env;
-use std::sync::Arc;
+use serde_json::{Map, Value};
+use std::io::BufRead;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-pub(super) struct Streamable;
+/// Redirects that one message follows; a sound server needs one, for a slash.
+const REDIRECTS: usize = 3;
 
+/// A message that is not a request is only accepted, which takes no time.
+const NOTIFY: Duration = Duration::from_secs(10);
+
+/// How often an answer whose stream broke is asked for again before it has gone on.
+const RESUMES: usize = 5;
+
+/// How long the server is left alone after a stream's end unless it says otherwise.
+const RETRY: Duration = Duration::from_secs(1);
+const RETRY_MOST: Duration = Duration::from_secs(30);
+
+/// A stream that is silent for so long is begun anew: what lies between may have forgotten it.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// Answers that are read to their end only to keep the connection, at the same time.
+const DRAINS: usize = 2;
+
+pub(super) struct Streamable {
+    peer: Arc<Peer>,
+    url: String,
+    headers: Vec<(String, String)>,
+    web: Arc<Web>,
+    session: Mutex<Session>,
+    /// Held while a lost session is begun again, so that one caller does it for all.
+    renewing: Mutex<()>,
+    /// Given when the connection is no longer wanted.
+    closing: Cancel,
+    drains: AtomicUsize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Session {
+    /// Counts the sessions, to tell whether one was renewed meanwhile.
+    number: u64,
+    id: Option<String>,
+    protocol: Option<String>,
+}
+
+/// How far an exchange came.
 pub(super) enum Exchange {
+    /// It is over.
     Over(Event),
+    /// The server does not know the session of this number; it has done nothing.
     SessionLost(u64),
 }
 
+/// Hands progress to the caller until `until`, and tells when the request is over.
+pub(super) type Tick<'a> = &'a mut dyn FnMut(Instant) -> Option<Event>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn over(outcome: Outcome) -> Result<Exchange> {
+    Ok(Exchange::Over(Event::Done(outcome)))
+}
+
 impl Streamable {
-    pub fn new(_: &str, _: &[(String, String)], _: &Env, peer: &Arc<Peer>) -> Result<Arc<Streamable>> {
-        Err(Error::new(Kind::Unavailable, "HTTP servers are not supported yet").server(&peer.server))
+    /// Prepares to talk to a server; nothing is sent yet.
+    pub fn new(
+        url: &str,
+        headers: &[(String, String)],
+        env: &Env,
+        peer: &Arc<Peer>,
+    ) -> Result<Arc<Streamable>> {
+        let server = &peer.server;
+        let Some(web) = Web::new(url, env) else {
+            let message = format!("the URL of the server {server} is not valid: {}", http::shown(url));
+            return Err(Error::new(Kind::Config, message).server(server));
+        };
+        // These are what the protocol is made of.
+        let ours =
+            ["content-type", "accept", "mcp-session-id", "mcp-protocol-version", "content-length", "host"];
+        let headers = headers.iter().filter(|(name, _)| !ours.contains(&name.to_ascii_lowercase().as_str()));
+        Ok(Arc::new(Streamable {
+            peer: Arc::clone(peer),
+            url: url.to_owned(),
+            headers: headers.cloned().collect(),
+            web,
+            session: Mutex::default(),
+            renewing: Mutex::default(),
+            closing: Cancel::new(),
+            drains: AtomicUsize::new(0),
+        }))
     }
-    pub fn set_protocol(&self, _: &str) {}
-    pub fn listen(self: &Arc<Self>) {}
-    pub fn notify(self: &Arc<Self>, _: Vec<u8>) {}
-    pub fn stop(&self, _: Duration) {}
-    pub fn renew(&self, _: u64, again: impl FnOnce() -> Result<()>) -> Result<()> {
-        again()
+
+    /// The negotiated revision, which goes along from now on.
+    pub fn set_protocol(&self, protocol: &str) {
+        lock(&self.session).protocol = Some(protocol.to_owned());
     }
+
+    fn headers(&self, session: &Session, accept: &str, last_event: Option<&str>) -> Vec<(String, String)> {
+        let mut all = self.headers.clone();
+        let mut add = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+        add("Accept", accept);
+        if let Some(id) = &session.id {
+            add("Mcp-Session-Id", id);
+        }
+        if let Some(protocol) = &session.protocol {
+            add("MCP-Protocol-Version", protocol);
+        }
+        if let Some(id) = last_event {
+            add("Last-Event-ID", id);
+        }
+        all
+    }
+
+    fn post(
+        &self,
+        lease: &Lease,
+        session: &Session,
+        url: &str,
+        line: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Reply, Failure> {
+        let mut headers = self.headers(session, "application/json, text/event-stream", None);
+        headers.push(("Content-Type".into(), "application/json".into()));
+        let body = Some(line.trim_ascii_end());
+        lease.send(&Ask { method: "POST", url, headers: &headers, body, timeout, silence: None })
+    }
+
+    /// Sends a request and reads until it is answered.
     pub fn exchange(
         self: &Arc<Self>,
-        _: &Subject,
-        _: &[u8],
-        _: &Arc<Slot>,
-        _: Option<Instant>,
-        _: &Cancel,
-        _: &mut dyn FnMut() -> Option<Event>,
+        subject: &Subject,
+        line: &[u8],
+        slot: &Slot,
+        deadline: Option<Instant>,
+        cancel: &Cancel,
+        tick: Tick,
     ) -> Result<Exchange> {
-        Ok(Exchange::SessionLost(0))
+        let session = lock(&self.session).clone();
+        let lease = self.web.lease();
+        let _guard = interrupt_on(cancel, lease.interrupter());
+        let mut url = self.url.clone();
+        for _ in 0..=REDIRECTS {
+            let sent = self.post(&lease, &session, &url, line, left(deadline));
+            // Set before anybody can hear of a failure: only a certain "not sent" takes it back.
+            slot.sent.store(!matches!(sent, Err(Failure::NotSent(_))), Ordering::Release);
+            let mut reply = match sent {
+                Ok(reply) => reply,
+                Err(failure) => return Ok(Exchange::Over(self.failed(failure, tick))),
+            };
+            match reply.status {
+                200..=299 => {
+                    if subject.method == "initialize" {
+                        lock(&self.session).id = reply.header("mcp-session-id").map(str::to_owned);
+                    }
+                    return self.answered(lease, reply, deadline, cancel, tick);
+                }
+                301 | 302 | 303 | 307 | 308 => {
+                    let location = reply.header("location").unwrap_or_default().to_owned();
+                    let Some(next) = http::same_origin(&url, &location) else {
+                        return Err(self.misplaced(&location));
+                    };
+                    url = next;
+                    drop(reply);
+                }
+                status => return self.refused(subject, status, &mut reply, &session),
+            }
+        }
+        Err(self.unusable(Kind::Unavailable, format!("redirected more than {REDIRECTS} times")))
     }
+
+    fn unusable(&self, kind: Kind, what: String) -> Error {
+        let server = &self.peer.server;
+        Error::new(kind, format!("the server {server} at {} {what}", http::shown(&self.url))).server(server)
+    }
+
+    fn misplaced(&self, location: &str) -> Error {
+        let location = printable(&http::shown(location), 200);
+        self.unusable(Kind::Unavailable, format!("redirects to {location}, which is another origin"))
+            .hint("if that is where it lives now, write that URL into the configuration")
+    }
+
+    /// No answer at all.
+    fn failed(&self, failure: Failure, tick: Tick) -> Event {
+        // Whoever interrupted the request has said why.
+        if let Some(event) = tick(Instant::now()) {
+            return event;
+        }
+        let shown = http::shown(&self.url);
+        Event::Done(Outcome::Broken(match failure {
+            Failure::TimedOut => return Event::TimedOut,
+            Failure::NotSent(why) => format!("at {shown} cannot be reached: {why}"),
+            Failure::Broken(why) => format!("at {shown} broke the connection: {why}"),
+        }))
+    }
+
+    /// An answer with an error's status.
+    fn refused(
+        &self,
+        subject: &Subject,
+        status: u16,
+        reply: &mut Reply,
+        session: &Session,
+    ) -> Result<Exchange> {
+        let retry_after = reply.header("retry-after").map(|after| printable(after, 40));
+        let body = reply.read(self.peer.limits.message.min(1 << 20)).ok().flatten().unwrap_or_default();
+        let text = String::from_utf8_lossy(&body);
+        // One real server answers 400 for a session it does not know.
+        let about_session = text.to_ascii_lowercase().contains("session");
+        if session.id.is_some() && (status == 404 || status == 400 && about_session) {
+            return Ok(Exchange::SessionLost(session.number));
+        }
+        let object = serde_json::from_slice::<Map<String, Value>>(&body).ok();
+        let error = object.and_then(|mut object| object.remove("error"));
+        if let Some(error) = error.filter(|e| e.get("code").is_some_and(Value::is_i64)) {
+            return over(Outcome::Error(error));
+        }
+        let said = format!("answered HTTP {}", http::describe(status, &text));
+        let e = match status {
+            401 | 403 => self.unusable(Kind::Refused, said).hint(
+                "it wants authorisation: give it a header, such as \"Authorization\", under \"headers\" in its definition",
+            ),
+            429 | 503 => {
+                let e = self.unusable(Kind::Busy, said);
+                match retry_after {
+                    Some(after) => e.hint(format!("it asks to be left alone for {after} (Retry-After)")),
+                    None => e,
+                }
+            }
+            404 | 405 | 406 | 410 | 415 if subject.method == "initialize" => self
+                .unusable(Kind::Unavailable, said)
+                .hint("is this the URL of its MCP endpoint (streamable HTTP)? The older HTTP+SSE transport is not supported"),
+            // It may have begun to work on it.
+            500.. => return over(Outcome::Broken(format!("at {} {said}", http::shown(&self.url)))),
+            _ => self.unusable(Kind::Unavailable, said),
+        };
+        Err(e)
+    }
+
+    /// An answer with a good status: JSON, or a stream of events.
+    fn answered(
+        self: &Arc<Self>,
+        lease: Lease,
+        mut reply: Reply,
+        deadline: Option<Instant>,
+        cancel: &Cancel,
+        tick: Tick,
+    ) -> Result<Exchange> {
+        match reply.media_type().as_str() {
+            "text/event-stream" => self.stream(lease, reply, deadline, cancel, tick),
+            "application/json" => {
+                let limit = self.peer.limits.message;
+                let body = match reply.read(limit) {
+                    Ok(Some(body)) => body,
+                    Ok(None) => return over(self.too_large()),
+                    Err(e) => return Ok(Exchange::Over(self.cut_off(&e, deadline, tick))),
+                };
+                self.peer.take(&body, |line| self.notify(line));
+                let event = tick(Instant::now()).unwrap_or_else(|| {
+                    Event::Done(Outcome::Broken(format!(
+                        "answered with JSON that holds no answer{}",
+                        self.peer.noise()
+                    )))
+                });
+                Ok(Exchange::Over(event))
+            }
+            other => {
+                let other = if other.is_empty() { "nothing" } else { other };
+                over(Outcome::Broken(format!(
+                    "at {} answered with {} instead of JSON or an event stream",
+                    http::shown(&self.url),
+                    printable(other, 60)
+                )))
+            }
+        }
+    }
+
+    fn too_large(&self) -> Outcome {
+        Outcome::TooLarge(format!("has more than {} bytes (mcp.maxMessage)", self.peer.limits.message))
+    }
+
+    /// The body ended before the answer was there.
+    fn cut_off(&self, e: &dyn std::fmt::Display, deadline: Option<Instant>, tick: Tick) -> Event {
+        if let Some(event) = tick(Instant::now()) {
+            return event;
+        }
+        // ureq's clock and ours may differ by a little.
+        if left(deadline).is_some_and(|left| left < Duration::from_millis(5)) {
+            return Event::TimedOut;
+        }
+        Event::Done(Outcome::Broken(format!(
+            "at {} broke the connection before its answer was complete: {e}",
+            http::shown(&self.url)
+        )))
+    }
+
+    /// Reads the events of an answer. A stream that ends too early is taken up
+    /// again after its last event, if that had an id: this asks for the rest of
+    /// an answer, and sends no request a second time.
+    fn stream(
+        self: &Arc<Self>,
+        mut lease: Lease,
+        reply: Reply,
+        deadline: Option<Instant>,
+        cancel: &Cancel,
+        tick: Tick,
+    ) -> Result<Exchange> {
+        let limit = self.peer.limits.message;
+        let (mut last_event, mut retry, mut resumed) = (None, RETRY, 0);
+        let mut events = Events::new(reply.body, limit);
+        let mut guard = None;
+        loop {
+            let end = loop {
+                match events.next() {
+                    Ok(Next::Event(event)) => {
+                        resumed = 0;
+                        last_event = event.id.or(last_event);
+                        retry = event.retry.unwrap_or(retry).min(RETRY_MOST);
+                        self.peer.take(&event.data, |line| self.notify(line));
+                        if let Some(event) = tick(Instant::now()) {
+                            drop(guard);
+                            self.drain(lease, events.into_inner());
+                            return Ok(Exchange::Over(event));
+                        }
+                    }
+                    Ok(Next::TooLarge) => return over(self.too_large()),
+                    Ok(Next::End) => break "the stream ended".to_owned(),
+                    Err(e) => break e.to_string(),
+                }
+            };
+            let out_of_time = left(deadline).is_some_and(|left| left < retry);
+            if last_event.is_none() || resumed == RESUMES || out_of_time {
+                return Ok(Exchange::Over(self.cut_off(&end, deadline, tick)));
+            }
+            resumed += 1;
+            log::debug(format_args!("{}: {end}; resuming in {}", self.peer.server, seconds(retry)));
+            drop(events);
+            if let Some(event) = tick(Instant::now() + retry) {
+                return Ok(Exchange::Over(event));
+            }
+            lease = self.web.lease();
+            guard.replace(interrupt_on(cancel, lease.interrupter()));
+            let reply = match self.get(&lease, last_event.as_deref(), left(deadline), None) {
+                Ok(reply) => reply,
+                Err(failure) => return Ok(Exchange::Over(self.failed(failure, tick))),
+            };
+            if reply.status != 200 || reply.media_type() != "text/event-stream" {
+                let status = reply.status;
+                let end = format!("{end}, and it answered HTTP {status} when asked for the rest");
+                return Ok(Exchange::Over(self.cut_off(&end, deadline, tick)));
+            }
+            events = Events::new(reply.body, limit);
+        }
+    }
+
+    fn get(
+        &self,
+        lease: &Lease,
+        last_event: Option<&str>,
+        timeout: Option<Duration>,
+        silence: Option<Duration>,
+    ) -> Result<Reply, Failure> {
+        let session = lock(&self.session).clone();
+        let headers = self.headers(&session, "text/event-stream", last_event);
+        lease.send(&Ask { method: "GET", url: &self.url, headers: &headers, body: None, timeout, silence })
+    }
+
+    /// Reads the little that follows an answer, so that its connection can
+    /// serve again. Nobody waits for that.
+    fn drain(self: &Arc<Self>, lease: Lease, mut rest: impl BufRead + Send + 'static) {
+        if self.drains.fetch_add(1, Ordering::Relaxed) >= DRAINS {
+            self.drains.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let http = Arc::clone(self);
+        let drained = thread::spawn(&format!("end {}", self.peer.server), move || {
+            while let Ok(part) = rest.fill_buf() {
+                let n = part.len();
+                if n == 0 {
+                    break;
+                }
+                rest.consume(n);
+            }
+            drop(rest);
+            drop(lease);
+            http.drains.fetch_sub(1, Ordering::Relaxed);
+        });
+        if drained.is_err() {
+            self.drains.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins a session anew with `begin`, unless somebody has done so since `lost`.
+    pub fn renew(&self, lost: u64, begin: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _one_at_a_time = lock(&self.renewing);
+        {
+            let mut session = lock(&self.session);
+            if session.number != lost {
+                return Ok(());
+            }
+            *session = Session { number: lost + 1, id: None, protocol: None };
+        }
+        log::info(format_args!("the server {} has lost its session; beginning another", self.peer.server));
+        begin()
+    }
+
+    /// Sends a notification or an answer, and does not care what comes of it.
+    pub fn notify(&self, line: Vec<u8>) {
+        let session = lock(&self.session).clone();
+        let lease = self.web.lease();
+        match self.post(&lease, &session, &self.url, &line, Some(NOTIFY)) {
+            Ok(mut reply) => drop(reply.read(64 * 1024)),
+            Err(failure) => {
+                log::debug(format_args!("{}: a notification failed: {failure:?}", self.peer.server))
+            }
+        }
+    }
+
+    /// The same, on another thread.
+    pub fn notify_later(self: &Arc<Self>, line: Vec<u8>) {
+        let http = Arc::clone(self);
+        let _ = thread::spawn(&format!("tell {}", self.peer.server), move || http.notify(line));
+    }
+
+    /// Listens to what the server says of itself, for this session and on a
+    /// thread of its own, if the server offers that.
+    pub fn listen(self: &Arc<Self>) {
+        let http = Arc::clone(self);
+        let number = lock(&self.session).number;
+        if let Err(e) = thread::spawn(&format!("sse {}", self.peer.server), move || http.hear(number)) {
+            log::warn(format_args!("not listening to {}: {e}", self.peer.server));
+        }
+    }
+
+    fn hear(self: &Arc<Self>, number: u64) {
+        let (wake, woken) = mpsc::channel();
+        let _guard = self.closing.on_cancel(move || {
+            let _ = wake.send(());
+        });
+        let (mut last_event, mut retry) = (None, RETRY);
+        while !self.closing.is_cancelled() && lock(&self.session).number == number {
+            let lease = self.web.lease();
+            let _guard = interrupt_on(&self.closing, lease.interrupter());
+            match self.get(&lease, last_event.as_deref(), None, Some(SILENCE)) {
+                Ok(reply) if reply.status == 200 && reply.media_type() == "text/event-stream" => {
+                    let mut events = Events::new(reply.body, self.peer.limits.message);
+                    let mut heard = false;
+                    while let Ok(Next::Event(event)) = events.next() {
+                        heard = true;
+                        last_event = event.id.or(last_event);
+                        retry = event.retry.unwrap_or(retry).min(RETRY_MOST);
+                        self.peer.take(&event.data, |line| self.notify(line));
+                    }
+                    if !heard {
+                        retry = (retry * 2).min(RETRY_MOST);
+                    }
+                }
+                // It offers none (405), or knows the session no more.
+                Ok(_) => return,
+                Err(_) => retry = (retry * 2).min(RETRY_MOST),
+            }
+            if woken.recv_timeout(retry).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Ends everything that is under way, without a word to the server.
+    pub fn abandon(&self) {
+        self.closing.cancel();
+        self.web.interrupt_all();
+    }
+
+    /// Ends everything, and the session with it; the server gets `patience` to hear of that.
+    pub fn stop(&self, patience: Duration) {
+        self.abandon();
+        let session = lock(&self.session).clone();
+        if session.id.is_none() || patience.is_zero() {
+            return;
+        }
+        let headers = self.headers(&session, "application/json, text/event-stream", None);
+        let (url, timeout) = (self.url.as_str(), Some(patience));
+        let ask = Ask { method: "DELETE", url, headers: &headers, body: None, timeout, silence: None };
+        // 405: the server keeps its sessions as long as it likes.
+        if let Err(failure) = self.web.lease().send(&ask) {
+            log::debug(format_args!("{}: ending the session failed: {failure:?}", self.peer.server));
+        }
+    }
+}
+
+fn left(deadline: Option<Instant>) -> Option<Duration> {
+    deadline.map(|d| d.saturating_duration_since(Instant::now()))
+}
+
+fn interrupt_on(cancel: &Cancel, interrupt: Interrupt) -> CancelGuard {
+    cancel.on_cancel(move || interrupt.interrupt())
 }

@@ -55,6 +55,17 @@ pub fn install(signals: &[i32]) -> io::Result<Signals> {
     Ok(Signals(&pipe.0))
 }
 
+/// Whether whoever started this process wants it to ignore the signal, as
+/// nohup(1) does with SIGHUP and a shell with SIGINT for a job behind `&`.
+pub fn ignored(signal: i32) -> bool {
+    // SAFETY: an all-zero sigaction is valid, and the call only writes the present one into it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 impl Signals {
     /// Waits for the next signal.
     pub fn recv(&self) -> i32 {
@@ -78,6 +89,13 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ignored_signal_is_told_from_others() {
+        assert!(ignored(libc::SIGPIPE), "std ignores it");
+        assert!(!ignored(libc::SIGURG));
+        assert!(!ignored(0), "what is no signal is not ignored");
+    }
 
     #[test]
     fn a_signal_arrives_as_a_value() {

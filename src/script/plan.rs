@@ -1,7 +1,7 @@
 //! Turns what was asked for into a plan: a plain value that says which program
 //! runs with which arguments, environment and directory, and that can be
 //! printed. Preparing needs no daemon and tells what is wrong; nothing here
-//! starts or writes anything.
+//! starts anything, and all that is made is the directory for generated files.
 
 use super::dispatch::{self, EnvChange, Target};
 use super::env::{self, Run, script_env, variable};
@@ -10,6 +10,7 @@ use super::named;
 use super::permissions::{self, Permissions};
 use super::runtimes::{self, JsKind, Language, Runtime, Search};
 use crate::error::{Error, Kind, Result};
+use crate::log;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{
@@ -19,7 +20,10 @@ use crate::util::Env;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -172,13 +176,40 @@ pub fn prepare(spec: &RunSpec, local: &Local) -> Result<Prepared> {
         script,
         change,
         base: env.clone(),
-        cache: dirs.cache.clone(),
+        cache: writable(dirs),
         script_dirs: named::directories(&spec.cwd, dirs),
         log_level: settings.get(&LOGGING_LEVEL),
         timeout: (!timeout.is_zero()).then_some(timeout),
         kill_grace: settings.get(&SCRIPT_KILL_GRACE),
         capture_limit: settings.get(&SCRIPT_CAPTURE_LIMIT),
     })
+}
+
+/// Where generated files go: under the cache directory, or under the runtime
+/// directory where that one cannot be written, as on a read-only file system.
+fn writable(dirs: &Dirs) -> PathBuf {
+    let base = dirs.cache.clone();
+    let run = base.join("run");
+    let probe = || {
+        if !run.is_dir() {
+            DirBuilder::new().recursive(true).mode(0o700).create(&run)?;
+        }
+        // A file without a name: nothing to remove afterwards. What has no such files is not asked.
+        match OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(&run) {
+            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) || e.kind() == ErrorKind::IsADirectory => {
+                Ok(())
+            }
+            other => other.map(drop),
+        }
+    };
+    let Err(e) = probe() else { return base };
+    let instead = dirs.runtime.join("cache");
+    log::warn(format_args!(
+        "the cache directory {} cannot be written ({e}); generated files go to {}",
+        base.display(),
+        instead.display()
+    ));
+    instead
 }
 
 impl Prepared {

@@ -5,6 +5,7 @@ use super::command::Command;
 
 pub mod call;
 pub mod client;
+pub mod config;
 pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
@@ -21,6 +22,7 @@ pub mod run;
 pub mod scripts;
 pub mod search;
 pub mod servers;
+pub mod settings;
 pub mod status;
 pub mod stop;
 pub mod tools;
@@ -48,6 +50,8 @@ pub static COMMANDS: &[&Command] = &[
     &resolve::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
+    &config::COMMAND,
+    &settings::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,

@@ -3,7 +3,7 @@
 use crate::api::http::{Limits, Reader};
 use crate::api::wire::OpenRun;
 use crate::api::{Client, frame};
-use crate::daemon::testing::{PATIENCE, Program, Running, eventually, one_server};
+use crate::daemon::testing::{PATIENCE, Program, Running, call, eventually, one_server};
 use crate::error::Kind;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -242,4 +242,17 @@ fn a_channel_needs_to_be_asked_for() {
     let (stream, ahead) = reader.into_parts();
     let text = frame::read(&mut std::io::Read::chain(&ahead[..], stream), 1 << 20).unwrap().unwrap();
     assert!(String::from_utf8(text).unwrap().starts_with("{\"id\":1,\"result\":{\"ok\":true"));
+}
+
+#[test]
+fn a_bug_ends_neither_the_connection_nor_the_channel() {
+    let running = Running::new(&one_server(&json!({})));
+    let client = running.client();
+    let mut program = Program::new(&client, &run(&client));
+    program.call(1, "break", &json!({}));
+    let answer = program.next().unwrap();
+    assert_eq!((&answer["id"], &answer["error"]["kind"]), (&json!(1), &json!("internal")));
+    assert_eq!(client.call(&call("break", &json!({}))).unwrap_err().kind(), Kind::Internal);
+    program.call(2, "echo", &json!({}));
+    assert_eq!(program.next().unwrap()["id"], 2);
 }

@@ -131,6 +131,8 @@ async function locatedSyntax(error, code) {
 
 /** The script's value on stdout: a string as it is, nothing for undefined, everything else as JSON. */
 function result(value) {
+  // A timer, a socket, a server: something that goes on, and no value.
+  if (typeof value?.unref === "function") return;
   const text = typeof value === "string" ? value : json(value);
   if (text === undefined) return;
   print(text.endsWith("\n") ? text.slice(0, -1) : text);

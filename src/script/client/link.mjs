@@ -475,7 +475,7 @@ function send(request) {
 function request(op, params, options, site) {
   const { timeoutMs, signal, onprogress } = options ?? {};
   return new Promise((resolve, reject) => {
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw signal.reason;
     const id = ++state.lastId;
     const { server, tool } = params;
     const subject = op === "call" ? { server, tool } : {};
@@ -495,7 +495,7 @@ function request(op, params, options, site) {
         reject(signal.reason);
       };
       signal.addEventListener("abort", cancel, { once: true });
-      entry.release = () => signal.removeEventListener("abort", cancel);
+      entry.release = () => signal.removeEventListener?.("abort", cancel);
     }
     launchRequest(entry);
   });

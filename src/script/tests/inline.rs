@@ -19,12 +19,13 @@ fn expressions_statements_and_values() {
             json!({"self": "[circular]", "other": {"a": 1}})
         );
         assert_eq!(value("undefined"), Value::Null);
+        assert_eq!(value("(await import('node:timers')).setTimeout(() => {}, 1)"), Value::Null);
         let document = stage.exec(&js, "console.log('out'); emit({n: 1}); emit(2); 'text'");
         assert_eq!(document["result"], Value::Null, "statements have no value: {document}");
         let document = stage.exec(&js, "console.log('out'); emit({n: 1}); emit('x'); return 'text\\n'");
         assert_eq!(document["stdout"], "out\n{\"n\":1}\n\"x\"\ntext\n", "{js:?} {document}");
         assert_eq!((&document["result"], &document["results"]), (&json!("text\n"), &json!([{"n": 1}, "x"])));
-        assert_eq!(document["runtime"], if js.is_node() { "node" } else { js.name });
+        assert_eq!(document["runtime"], js.kind.word());
         assert!(document["ok"] == true && document["durationMs"].as_f64().unwrap() > 0.0);
     }
 }
@@ -122,7 +123,7 @@ fn typescript_runs_where_the_runtime_can() {
     for js in runtimes() {
         let code = "interface A { n: number }\nconst a: A = {n: 3};\nreturn (a as A).n";
         let document = stage.exec(&js, code);
-        if js.types() {
+        if js.types {
             assert_eq!(document["result"], 3, "{js:?}: {document:#}");
             assert_eq!(stage.value(&js, "(await demo.echo({text: 'a'}) as string)"), "a");
             let document = stage.exec(&js, "const a: number = 1;\n\nthrow new Error('late')");
@@ -172,7 +173,7 @@ fn modules_resolve_against_the_callers_directory() {
             document["stderr"].as_str().unwrap().starts_with("Error: x5\n    at <exec>:3:"),
             "{js:?}: {document:#}"
         );
-        if js.types() {
+        if js.types {
             assert_eq!(
                 value("import {a} from './lib/a.mjs'\nconst n: number = a\nexport default () => n"),
                 5
@@ -228,7 +229,7 @@ fn files_run_with_their_arguments_and_their_own_lines() {
         assert!(text.contains("syntax.mjs:2") && document["exitCode"] == 1, "{js:?}: {document:#}");
         match run("typed.ts") {
             Ok((_, document)) => assert_eq!(document["result"], 3, "{js:?}: {document:#}"),
-            Err(e) => assert!(!js.types() && e.exit_code() == 127 && e.to_string().contains("deno"), "{e}"),
+            Err(e) => assert!(!js.types && e.exit_code() == 127 && e.to_string().contains("deno"), "{e}"),
         }
     }
 }

@@ -6,8 +6,10 @@ mod peer;
 mod profiles;
 mod transports;
 
+use super::runtimes::{JsKind, Search, Version, version};
 use super::{Link, Local, Namespace, Outcome, RunSpec, Source, execute, prepare};
 use crate::paths::Dirs;
+use crate::proc;
 use crate::settings::{FlagValue, Layers, Settings};
 use crate::util::Env;
 use peer::Peer;
@@ -17,44 +19,46 @@ use std::path::{Path, PathBuf};
 /// A runtime under test.
 #[derive(Clone, Debug)]
 struct Js {
-    /// What the tests call it.
-    name: &'static str,
+    kind: JsKind,
     bin: PathBuf,
+    /// Whether it reads TypeScript.
+    types: bool,
 }
 
 /// Every runtime that is here; those that are not are named on stderr.
 fn runtimes() -> Vec<Js> {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/node_modules");
+    let env = Env::current();
+    let settings = Settings::defaults();
+    // Nowhere to keep a version, so each node is asked.
+    let search =
+        Search { settings: &settings, env: &env, cwd: Path::new("/"), cache: Path::new("/dev/null/none") };
+    let on_path = |name: &str| proc::find_program(name.as_ref(), &env, Path::new("/")).unwrap_or_default();
     let candidates = [
-        ("deno", vec![tools.join("@deno/linux-x64-glibc/deno")]),
-        ("bun", vec![tools.join("@oven/bun-linux-x64/bin/bun")]),
-        ("node", vec![PathBuf::from("/usr/bin/node"), PathBuf::from("/usr/local/bin/node")]),
-        ("node22", vec![tools.join("node22/bin/node")]),
-        ("node26", vec![tools.join("node26/bin/node")]),
+        (JsKind::Deno, "deno", tools.join("@deno/linux-x64-glibc/deno")),
+        (JsKind::Bun, "bun", tools.join("@oven/bun-linux-x64/bin/bun")),
+        (JsKind::Node, "node on PATH", on_path("node")),
+        (JsKind::Node, "node22", tools.join("node22/bin/node")),
+        (JsKind::Node, "node26", tools.join("node26/bin/node")),
     ];
     let mut found = Vec::new();
-    for (name, paths) in candidates {
-        match paths.into_iter().find(|p| p.is_file()) {
-            Some(bin) => found.push(Js { name, bin }),
-            None => eprintln!("skipping {name}: it is not installed (tests/tools/install installs it)"),
+    for (kind, name, bin) in candidates {
+        if !bin.is_file() {
+            eprintln!("skipping {name}: it is not installed (tests/tools/install installs the pinned ones)");
+            continue;
         }
+        let types = kind != JsKind::Node || version(&search, &bin).unwrap() >= Version::new(22, 13, 0);
+        found.push(Js { kind, bin, types });
     }
     found
 }
 
 impl Js {
     fn is_deno(&self) -> bool {
-        self.name == "deno"
+        self.kind == JsKind::Deno
     }
     fn is_bun(&self) -> bool {
-        self.name == "bun"
-    }
-    fn is_node(&self) -> bool {
-        !self.is_deno() && !self.is_bun()
-    }
-    /// Whether it can run TypeScript.
-    fn types(&self) -> bool {
-        self.name != "node"
+        self.kind == JsKind::Bun
     }
 }
 
@@ -141,7 +145,7 @@ impl Stage {
     /// Runs inline code that succeeds, and returns its value.
     fn value(&self, js: &Js, code: &str) -> Value {
         let document = self.exec(js, code);
-        assert_eq!(document["exitCode"], 0, "{}: {code}\n{document:#}", js.name);
+        assert_eq!(document["exitCode"], 0, "{js:?}: {code}\n{document:#}");
         document["result"].clone()
     }
 }

@@ -23,7 +23,7 @@ pub fn add(cx: &mut Cx, name: &str, what: &[String]) -> Result<u8> {
     let client = listener(cx);
     let change = servers::put(&path, name, &block, force)?;
     let told = announce(client);
-    let after = afterwards(cx, world)?;
+    let after = afterwards(cx)?;
     let def = after.server(name);
     if let Some(problem) = def.and_then(|d| d.problem.as_ref()) {
         note(&format!("it cannot be used as yet: {}", problem.message()));

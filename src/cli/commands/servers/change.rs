@@ -21,7 +21,7 @@ pub fn remove(cx: &mut Cx, typed: &str) -> Result<u8> {
         return Err(usage(format!("{} has no server \"{name}\"", path.display())).server(&name).hint(place));
     };
     let told = announce(client);
-    let after = afterwards(cx, world)?;
+    let after = afterwards(cx)?;
     if let Some(def) = after.server(&name) {
         note(&format!(
             "{}:{} has a server of that name too, which counts now",
@@ -43,7 +43,7 @@ pub fn switch(cx: &mut Cx, typed: &str, on: bool) -> Result<u8> {
     let client = listener(cx);
     let change = servers::switch(&path, &name, on)?;
     let told = announce(client);
-    if let Some(def) = afterwards(cx, world)?.server(&name).filter(|d| d.enabled != on) {
+    if let Some(def) = afterwards(cx)?.server(&name).filter(|d| d.enabled != on) {
         let word = if def.enabled { "on" } else { "off" };
         note(&format!("a nearer file keeps it {word}"));
     }

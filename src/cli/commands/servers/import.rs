@@ -215,7 +215,7 @@ pub fn run(cx: &mut Cx, host: Option<&str>) -> Result<u8> {
     let fixed = if chosen { Some(target(cx, world)?) } else { None };
     let to = |found: &Found| match (&fixed, found.project) {
         (Some(path), _) => Ok(path.clone()),
-        (None, true) => Ok(config::project_file(&world.cwd, &world.dirs)),
+        (None, true) => Ok(config::project_file(&world.cwd, &cx.env, &world.dirs)),
         (None, false) => config::user_file(&world.dirs),
     };
     let client = if what.dry { None } else { listener(cx) };

@@ -13,7 +13,7 @@ use super::super::cx::{Cx, World};
 use super::super::out::note;
 use crate::api::Client;
 use crate::catalog::names;
-use crate::config::{self, Config, LoadOptions};
+use crate::config::{self, Config};
 use crate::error::{Error, Result};
 use crate::util::did_you_mean;
 use serde_json::json;
@@ -128,7 +128,11 @@ pub(super) fn target(cx: &Cx, world: &World) -> Result<PathBuf> {
             )),
         };
     }
-    if user { config::user_file(&world.dirs) } else { Ok(config::project_file(&world.cwd, &world.dirs)) }
+    if user {
+        config::user_file(&world.dirs)
+    } else {
+        Ok(config::project_file(&world.cwd, &cx.env, &world.dirs))
+    }
 }
 
 /// The one configuration file that is in force, when one was named.
@@ -166,7 +170,6 @@ fn announce(client: Option<Client>) -> bool {
 }
 
 /// The configuration as it is after a change.
-fn afterwards(cx: &Cx, world: &World) -> Result<Config> {
-    let uid = crate::proc::uid();
-    config::load(&LoadOptions { explicit: None, dir: &world.cwd, env: &cx.env, dirs: &world.dirs, uid })
+fn afterwards(cx: &Cx) -> Result<Config> {
+    Ok(cx.look()?.config)
 }
