@@ -18,4 +18,5 @@ mod faults;
 mod layers;
 mod real_servers;
 mod run_scripts;
+mod servers;
 mod settings;

@@ -157,9 +157,6 @@ fn lines(text: &mut String, each: impl Iterator<Item = String>) {
     }
 }
 
-/// Whether a source is of one sort.
-type Is = fn(&Source) -> bool;
-
 fn sources(cx: &mut Cx) -> Result<u8> {
     let world = cx.world()?;
     let rows: Vec<&Resolved> = world.settings.iter().collect();
@@ -169,7 +166,8 @@ fn sources(cx: &mut Cx) -> Result<u8> {
         let of = |r: &&&Resolved| matches!(&r.source, Source::File(path, _) if path.as_path() == file.path);
         parts.push((format!("FROM FILE {}", file.path.display()), rows.iter().filter(of).copied().collect()));
     }
-    let titles: [(&str, Is); 3] = [
+    type Chosen = fn(&Source) -> bool;
+    let titles: [(&str, Chosen); 3] = [
         ("FROM ENVIRONMENT", |s| matches!(s, Source::Env(_))),
         ("FROM PRESET", |s| matches!(s, Source::Preset(..))),
         ("FROM FLAG", |s| matches!(s, Source::Flag(_))),
