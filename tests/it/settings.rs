@@ -44,7 +44,7 @@ fn sample(setting: &dyn Declared) -> (String, Value) {
 /// Settings whose value decides what else is read, and so must make sense.
 fn sample_in(world: &World, setting: &dyn Declared) -> (String, Value) {
     match setting.key() {
-        "preset" => ("mine".into(), json!(["mine"])),
+        "preset" | "catalog.profile" => ("mine".into(), json!(["mine"])),
         "paths.configFile" => {
             let path = world.dir().join("other.json").to_string_lossy().into_owned();
             (path.clone(), path.into())
@@ -68,9 +68,12 @@ fn shows(output: &Value, setting: &dyn Declared, text: &str, source: &str) {
 
 #[test]
 fn every_setting_is_taken_from_a_file_from_each_variable_and_from_each_flag() {
-    let mut world = World::new().file("other.json", "{\"presets\": {\"mine\": []}}");
+    let mut world = World::new().file("other.json", "{}");
     let file = world.dir().join(".mcpx.json");
-    let presets = json!({"mine": []});
+    let servers = json!({"a": {"command": "x", "mcpx": {"profiles": ["mine"]}}});
+    let with = |key: &str, value: Value| {
+        json!({"mcpServers": servers, "presets": {"mine": []}, key: value}).to_string()
+    };
     let get = |world: &World, key: &str| {
         world.mcpx(["settings", "get", key, "--json"]).any_stderr().output().json()
     };
@@ -80,8 +83,8 @@ fn every_setting_is_taken_from_a_file_from_each_variable_and_from_each_flag() {
         // In a file, nested and with the dot.
         let (family, name) = key.split_once('.').unwrap_or((key, ""));
         let nested = if name.is_empty() { value.clone() } else { json!({name: value}) };
-        for body in [json!({"presets": presets, family: nested}), json!({"presets": presets, key: value})] {
-            world.write(".mcpx.json", &body.to_string());
+        for body in [with(family, nested), with(key, value)] {
+            world.write(".mcpx.json", &body);
             if setting.spec().bootstrap {
                 let output = world.mcpx(["settings", "get", key]).status(65).any_stderr().run();
                 output.says(&[".mcpx.json:1", key, "needed before one is read", &setting.env_names()[0]]);
@@ -89,7 +92,7 @@ fn every_setting_is_taken_from_a_file_from_each_variable_and_from_each_flag() {
                 shows(&get(&world, key), *setting, &typed, &format!("{}:1", file.display()));
             }
         }
-        world.write(".mcpx.json", &json!({"presets": presets}).to_string());
+        world.write(".mcpx.json", &with("output", json!({})));
         for variable in setting.env_names() {
             world = world.env(&variable, &typed);
             if key != "output.json" {
@@ -273,7 +276,7 @@ fn a_preset_gives_a_command_its_own_flags_and_skips_those_of_others() {
     // `call` means the time of the call, `exec` that of the script.
     let slow = ["call", "demo.slow", "seconds=20", "--preset=quick"];
     let world = world.setting("presets", json!({"quick": ["--timeout=200ms"]}));
-    world.mcpx(slow).status(124).any_stderr().run().says(&["200ms"]);
+    world.mcpx(slow).status(124).any_stderr().run().says(&["did not answer"]);
 }
 
 #[test]
@@ -333,14 +336,14 @@ fn a_file_is_changed_where_it_should_be_and_nowhere_else() {
         let _ = world.mcpx(["settings", "unset", key]).run();
     }
     assert_eq!(read(&file), "// mine\n{}\n");
-    world.mcpx(["settings", "unset", "pool.max"]).stderr_has("does not set pool.max").run();
+    let _ = world.mcpx(["settings", "unset", "pool.max"]).stderr_has("does not set pool.max").run();
 
     // The user's own file is made, and what outranks it is said.
     let user = world.home().join(".config/mcpx/config.json");
     let _ = world.mcpx(["settings", "set", "pool.max", "9", "--persist", "user"]).run();
     assert_eq!(read(&user), "{\n  \"pool\": {\n    \"max\": 9\n  }\n}\n");
     let outranked = world.mcpx(["settings", "set", "pool.max", "10", "--persist=user"]);
-    outranked
+    let _ = outranked
         .env("MCPX_POOL_MAX", "4")
         .stderr_has("pool.max is 4 all the same: MCPX_POOL_MAX outranks")
         .run();
@@ -393,7 +396,7 @@ fn links_modes_and_read_only_files_are_respected() {
     // A file with a fault is not written over, and one whose value is wrong can be put right.
     std::fs::set_permissions(&real, PermissionsExt::from_mode(0o600)).unwrap();
     std::fs::write(&real, "{\"pool\": {\"max\": 0}").unwrap();
-    world
+    let _ = world
         .mcpx(["settings", "set", "pool.max", "8"])
         .status(65)
         .stderr_has("c.json:1:1: this { is never closed")
@@ -419,15 +422,19 @@ fn ten_thousand_keys_are_read_and_changed() {
 fn a_running_daemon_takes_hot_settings_and_refuses_cold_ones() {
     let world = World::demo();
     let daemon = |args: &[&str]| world.mcpx([&["settings"], args].concat());
-    daemon(&["get", "pool.max", "--daemon"]).status(69).stderr_has("no daemon is running").any_stderr().run();
+    let _ = daemon(&["get", "pool.max", "--daemon"])
+        .status(69)
+        .stderr_has("no daemon is running")
+        .any_stderr()
+        .run();
     let _ = world.mcpx(["call", "demo.counter"]).run();
     let set = daemon(&["set", "pool.callTimeout", "200ms", "--persist", "runtime"]).run();
     set.says(&["changed until the daemon ends", "pool.callTimeout = 200ms", "from        runtime"]);
     let row = daemon(&["get", "pool.callTimeout", "--daemon", "--json"]).run().json();
     assert_eq!((&row["source"], &row["displaced"][0]["text"]), (&json!("runtime"), &json!("5m")));
     // At once, and for everybody.
-    world.mcpx(["call", "demo.slow", "seconds=20"]).status(124).any_stderr().run();
-    daemon(&["list", "--daemon"]).stdout_has("runtime").run();
+    let _ = world.mcpx(["call", "demo.slow", "seconds=20"]).status(124).any_stderr().run();
+    let _ = daemon(&["list", "--daemon"]).stdout_has("runtime").run();
     // It is the daemon's, not a command's.
     assert_eq!(daemon(&["get", "pool.callTimeout", "--json"]).run().json()["source"], "default");
     let unset = daemon(&["unset", "pool.callTimeout", "--daemon"]).run();
@@ -450,13 +457,13 @@ fn a_callers_settings_hold_for_its_own_calls_alone() {
     let world = World::demo();
     let slow = || world.mcpx(["call", "demo.slow", "seconds=0.6"]);
     // This one starts the daemon, which takes nothing of it.
-    slow().env("MCPX_POOL_CALL_TIMEOUT", "200ms").status(124).any_stderr().run();
+    let _ = slow().env("MCPX_POOL_CALL_TIMEOUT", "200ms").status(124).any_stderr().run();
     let _ = slow().run();
     let bad = || world.mcpx(["call", "demo.add", "{\"a\":\"x\",\"b\":1}"]);
-    bad().status(2).stderr_has("expected number").any_stderr().run();
+    let _ = bad().status(2).stderr_has("expected number").any_stderr().run();
     let unchecked = bad().env("MCPX_MCP_VALIDATE_ARGUMENTS", "false").status(1).any_stderr().run();
     assert!(!unchecked.stderr.contains("`mcpx types demo` shows"), "{unchecked}");
-    bad().status(2).any_stderr().run();
+    let _ = bad().status(2).any_stderr().run();
 }
 
 #[test]
@@ -499,14 +506,14 @@ fn the_configuration_is_shown() {
     ]);
     let schema = world.mcpx(["config", "--schema"]).run().json();
     assert_eq!(schema["properties"]["pool"]["properties"]["max"]["maximum"], 4096);
-    world
+    let _ = world
         .mcpx(["config", "--path", "--schema"])
         .status(2)
         .stderr_has("ask for different things")
         .any_stderr()
         .run();
     std::fs::remove_file(&file).unwrap();
-    world.mcpx(["config", "--path"]).status(2).stderr_has("mcpx init").any_stderr().run();
+    let _ = world.mcpx(["config", "--path"]).status(2).stderr_has("mcpx init").any_stderr().run();
     let _ = world.mcpx(["config"]).stdout_has("no configuration file").run();
 }
 
