@@ -4,9 +4,10 @@
 use super::http::{self, Fault, Limits, Method, Reader};
 use super::ops;
 use super::uri;
-use super::wire::{CallRequest, DaemonInfo, OpenRun, OpenedRun};
+use super::wire::{CallRequest, DaemonInfo, OpenRun, OpenedRun, SETTINGS_HEADER};
 use crate::error::{Error, Kind, Result};
 use crate::proc;
+use crate::settings::Carried;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -36,6 +37,8 @@ struct Link {
     /// Why the connection can no longer be used.
     broken: bool,
     timeout: Option<Duration>,
+    /// Header lines that go with every request, each ended by CR LF.
+    headers: String,
 }
 
 /// A successful answer.
@@ -74,7 +77,7 @@ pub(super) fn dial(socket: &Path) -> io::Result<UnixStream> {
 
 impl Client {
     pub(super) fn over(stream: UnixStream, info: DaemonInfo) -> Client {
-        let link = Link { reader: Reader::new(stream), broken: false, timeout: None };
+        let link = Link { reader: Reader::new(stream), broken: false, timeout: None, headers: String::new() };
         Client { link: Mutex::new(link), info, interrupted: Arc::new(AtomicBool::new(false)) }
     }
 
@@ -91,7 +94,19 @@ impl Client {
 
     /// A second connection to the same daemon, for asking at the same time.
     pub fn another(&self) -> Result<Client> {
-        Client::connect(self.info.clone())
+        let other = Client::connect(self.info.clone())?;
+        other.link().headers = self.link().headers.clone();
+        Ok(other)
+    }
+
+    /// Has these settings of the caller's travel with every request from now on.
+    pub fn carry(&self, carried: &Carried) {
+        let line = carried.text().map(|text| format!("{SETTINGS_HEADER}: {text}\r\n"));
+        self.link().headers = line.unwrap_or_default();
+    }
+
+    fn link(&self) -> std::sync::MutexGuard<'_, Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the daemon's info file said; only `socket` is known of a daemon that was named by its socket.
@@ -102,12 +117,12 @@ impl Client {
     /// Bounds how long an answer may take to begin. Without it what waits for no server has
     /// 20 seconds, and what does has no limit but those that the daemon keeps.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).timeout = timeout;
+        self.link().timeout = timeout;
     }
 
     /// A handle that ends this client's requests, for Ctrl-C.
     pub fn shutdown_handle(&self) -> Result<Interrupter> {
-        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        let link = self.link();
         let stream = link.reader.source().try_clone().map_err(|e| {
             Error::new(Kind::Unavailable, format!("duplicating the connection to the daemon: {e}"))
         })?;
@@ -152,8 +167,8 @@ impl Client {
         let stream = dial(&self.info.socket).map_err(|e| fail(e.to_string()))?;
         let mut reader = Reader::new(stream);
         let target = format!("/v1/channel?run={}", uri::encode(run, false));
-        let headers = "Connection: Upgrade\r\nUpgrade: mcpx-channel\r\n";
-        http::write_request(reader.source_mut(), Method::Get, &target, headers, None)
+        let headers = format!("Connection: Upgrade\r\nUpgrade: mcpx-channel\r\n{}", self.link().headers);
+        http::write_request(reader.source_mut(), Method::Get, &target, &headers, None)
             .map_err(|e| fail(e.to_string()))?;
         let response = reader.response(&Limits::PATIENT).map_err(|f| fail(fault_text(&f)))?;
         if response.status != 101 {
@@ -169,7 +184,7 @@ impl Client {
     /// One request and its response; `broken` is what it means when the
     /// connection breaks after the request was sent.
     fn exchange(&self, method: Method, target: &str, body: Option<&[u8]>, broken: Kind) -> Result<Reply> {
-        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut link = self.link();
         if link.broken {
             return Err(self.broke(Kind::Unavailable, "it is closed"));
         }
@@ -177,7 +192,9 @@ impl Client {
         let waits = ops::route(method, uri::split(target).0).is_ok_and(|(op, _)| op.waits);
         let timeout = link.timeout.or((!waits).then_some(QUICK));
         let begun = Instant::now();
-        let sent = http::write_request(link.reader.source_mut(), method, target, "", body);
+        let headers = std::mem::take(&mut link.headers);
+        let sent = http::write_request(link.reader.source_mut(), method, target, &headers, body);
+        link.headers = headers;
         if let Err(e) = &sent
             && !matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
         {

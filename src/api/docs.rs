@@ -16,6 +16,10 @@ pub fn markdown() -> String {
          loopback with `Authorization: Bearer <token>`. Both are named in `daemon-<key>.json` in the state \
          directory. Unknown fields are ignored; a missing optional field is absent, not null. Times are \
          milliseconds since 1970.\n\n\
+         The header `X-Mcpx-Settings` brings settings of the caller along, a JSON object by key: \
+         `{\"pool.callTimeout\":\"30s\"}`. They hold for that request alone; with `openRun`, or where a channel is \
+         opened, for the calls of that run. Only settings of the scope *call* may be in it: another setting, or a \
+         wrong value, is refused with 400; an unknown key is ignored.\n\n\
          An error is `{\"error\":{\"kind\",\"message\",\"hint\"?,\"server\"?,\"tool\"?,\"raw\"?}}` with the status of its \
          kind. When the daemon is full it answers 503 with `Retry-After`.\n\n\
          | operation | request | what for |\n| --- | --- | --- |\n",

@@ -21,8 +21,12 @@ pub enum Id {
     Resolve,
     Restart,
     Schemas,
+    SetSetting,
+    Setting,
+    Settings,
     Shutdown,
     Status,
+    UnsetSetting,
 }
 
 /// One thing that the daemon can be asked.
@@ -335,6 +339,66 @@ pub static OPERATIONS: &[Operation] = &[
               daemon goes on with the last good one, and `problem` says what is wrong.",
     },
     Operation {
+        id: Id::Settings,
+        name: "settings",
+        method: Method::Get,
+        path: "/v1/settings",
+        params: &[],
+        returns: Returns::Record(&r::SETTINGS),
+        mutates: false,
+        waits: false,
+        on_channel: true,
+        words: &["settings", "list"],
+        help: "every setting of the daemon, with its source and what it displaced",
+        doc: "Secrets are stars.",
+    },
+    Operation {
+        id: Id::Setting,
+        name: "setting",
+        method: Method::Get,
+        path: "/v1/settings/{key}",
+        params: &[in_path("key", "the setting's key, for instance `pool.callTimeout`")],
+        returns: Returns::Record(&r::SETTING),
+        mutates: false,
+        waits: false,
+        on_channel: true,
+        words: &["settings", "get"],
+        help: "one setting of the daemon",
+        doc: "",
+    },
+    Operation {
+        id: Id::SetSetting,
+        name: "setSetting",
+        method: Method::Put,
+        path: "/v1/settings/{key}",
+        params: &[
+            in_path("key", "the setting's key"),
+            required(body(field("value", Shape::Any, "the value, in the syntax of a configuration file"))),
+        ],
+        returns: Returns::Record(&r::SETTING),
+        mutates: true,
+        waits: false,
+        on_channel: false,
+        words: &["settings", "set"],
+        help: "override a setting until the daemon ends",
+        doc: "It takes effect at once, and no server is restarted for it. A setting that is taken at the start, \
+              or that commands decide, is refused, with what to do instead.",
+    },
+    Operation {
+        id: Id::UnsetSetting,
+        name: "unsetSetting",
+        method: Method::Delete,
+        path: "/v1/settings/{key}",
+        params: &[in_path("key", "the setting's key")],
+        returns: Returns::Record(&r::SETTING),
+        mutates: true,
+        waits: false,
+        on_channel: false,
+        words: &["settings", "unset"],
+        help: "end an override",
+        doc: "Nothing happens when there is none.",
+    },
+    Operation {
         id: Id::Resolve,
         name: "resolve",
         method: Method::Get,
@@ -439,7 +503,7 @@ mod tests {
         let mut names = HashSet::new();
         for op in OPERATIONS {
             assert!(names.insert(op.name), "{} is there twice", op.name);
-            let path = op.path.replace("{run}", "abc");
+            let path = op.path.replace("{run}", "abc").replace("{key}", "abc");
             let (found, values) = route(op.method, &path).unwrap();
             assert_eq!(found.id, op.id);
             let declared = op.params.iter().filter(|p| p.place == Place::Path).count();
@@ -453,7 +517,7 @@ mod tests {
     fn a_body_needs_a_method_that_has_one() {
         for op in OPERATIONS {
             let has_body = op.params.iter().any(|p| p.place == Place::Body);
-            assert!(!has_body || op.method == Method::Post, "{}", op.name);
+            assert!(!has_body || matches!(op.method, Method::Post | Method::Put), "{}", op.name);
             assert!(
                 op.mutates || op.method == Method::Get,
                 "{}: only what changes nothing is a GET",

@@ -222,6 +222,45 @@ pub static RELOADED: Record = Record {
     ],
 };
 
+static DISPLACED: Record = Record {
+    name: "Displaced",
+    fields: &[
+        always("value", Shape::Any, "the value that was outranked"),
+        always("text", Shape::Text, "the same as one types it"),
+        always("source", Shape::Text, "where it is set"),
+    ],
+};
+
+/// `setting`, `setSetting` and `unsetSetting`.
+pub static SETTING: Record = Record {
+    name: "Setting",
+    fields: &[
+        always("key", Shape::Text, "its key"),
+        always("value", Shape::Any, "the value in force, in the syntax of a configuration file"),
+        always("text", Shape::Text, "the same as one types it"),
+        always(
+            "source",
+            Shape::Text,
+            "where it is set: `default`, `FILE:LINE`, a variable, `preset:NAME (FLAG)`, a flag, `runtime`",
+        ),
+        always("displaced", Shape::List(&Shape::Record(&DISPLACED)), "what it outranks, the strongest first"),
+        always("default", Shape::Text, "the default as one types it"),
+        always("scope", Shape::Text, "`daemon`, `client`, `call` or `plugin`: who decides it"),
+        always("hot", Shape::Boolean, "a running daemon takes a new value at once"),
+        always("secret", Shape::Boolean, "the value is never shown"),
+        always("kind", Shape::Text, "what values it takes"),
+        always("variables", TEXTS, "the variables that set it"),
+        always("flags", TEXTS, "the flags that set it"),
+        always("help", Shape::Text, "what it sets"),
+    ],
+};
+
+/// `settings`.
+pub static SETTINGS: Record = Record {
+    name: "Settings",
+    fields: &[always("settings", Shape::List(&Shape::Record(&SETTING)), "one row a setting")],
+};
+
 /// `resolve`.
 pub static RESOLVED: Record = Record {
     name: "Resolved",

@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 
+/// The header in which the call-scoped settings of a caller travel: a JSON
+/// object by key, in the syntax of a configuration file.
+pub const SETTINGS_HEADER: &str = "X-Mcpx-Settings";
+
 /// Who is calling: decides which instance of a server a call reaches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

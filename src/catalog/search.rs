@@ -3,7 +3,7 @@
 
 use super::names;
 use super::rows::Row;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 /// The tools of one server, as they are searched.
 #[derive(Clone, Copy, Debug)]
@@ -69,20 +69,30 @@ pub fn search(query: &str, namespaces: &[Namespace<'_>], limit: usize) -> Vec<Hi
     if !hits.is_empty() {
         return hits;
     }
-    let vocabulary: BTreeSet<String> = namespaces
+    let vocabulary: HashSet<String> = namespaces
         .iter()
         .flat_map(|n| n.rows.iter().map(|r| r.name.as_str()).chain([n.server]))
         .flat_map(words_of)
         .collect();
+    // Sorted, so that of two equally near words it is always the same one.
+    let mut vocabulary: Vec<&str> = vocabulary.iter().map(String::as_str).collect();
+    vocabulary.sort_unstable();
     let meant: Vec<String> = words
         .iter()
-        .filter_map(|w| names::meant(w, vocabulary.iter().map(String::as_str)).map(str::to_owned))
+        .filter_map(|w| names::meant(w, vocabulary.iter().copied().filter(|v| comparable(w, v))))
+        .map(str::to_owned)
         .collect();
     if meant.is_empty() {
         return Vec::new();
     }
     let near = meant.join(" ");
     ranked(&bare(&near), &meant, namespaces, limit, Some(&near))
+}
+
+/// Whether a word can be near at all: of about the same length, or a part of the
+/// other. Spares most of the comparing.
+fn comparable(typed: &str, known: &str) -> bool {
+    typed.len().abs_diff(known.len()) <= typed.len() / 3 + 2 || known.len() >= 3 && typed.contains(known)
 }
 
 struct Found {
@@ -100,22 +110,34 @@ fn ranked(
     near: Option<&str>,
 ) -> Vec<Hit> {
     let mut found = Vec::new();
-    let mut text = String::new();
+    let (mut text, mut name_bare) = (String::new(), String::new());
+    let stems: Vec<String> = words.iter().filter_map(|w| stem(w)).collect();
     for (n, namespace) in namespaces.iter().enumerate() {
         let space = [namespace.server.to_lowercase(), namespace.ident.to_lowercase()];
         let space_bare = bare(namespace.server);
         for (r, row) in namespace.rows.iter().enumerate() {
-            let name = row.name.to_lowercase();
+            bare_into(&row.name, &mut name_bare);
+            lower_into(&row.name, &mut text);
+            let name_end = text.len();
+            lower_after(&row.about, &mut text);
+            let about_end = text.len();
+            lower_after(&row.signature, &mut text);
+            // Most rows have nothing of what is looked for: tell those without taking them apart.
+            let touched =
+                |w: &String| text.contains(w.as_str()) || space.iter().any(|s| s.contains(w.as_str()));
+            if !words.iter().chain(&stems).any(touched) && !name_bare.contains(whole) {
+                let named = whole.strip_prefix(space_bare.as_str()) == Some(&name_bare);
+                if !named {
+                    continue;
+                }
+            }
+            let (name, about, signature) =
+                (&text[..name_end], &text[name_end..about_end], &text[about_end..]);
             let name_words = words_of(&row.name);
-            let name_bare = bare(&row.name);
-            lower_into(&row.about, &mut text);
-            let split = text.len();
-            lower_into_after(&row.signature, &mut text);
-            let (about, signature) = text.split_at(split);
             let mut score = whole_worth(whole, &name_bare, &space_bare);
             let mut count = 0;
             for word in words {
-                let best = word_worth(word, &name, &name_words, &space, about, signature);
+                let best = word_worth(word, name, &name_words, &space, about, signature);
                 score += best;
                 count += usize::from(best > 0);
             }
@@ -172,15 +194,22 @@ fn word_worth(
     signature: &str,
 ) -> u32 {
     let exact = one_worth(word, name, name_words, space, about, signature);
-    // "files" also finds "file", "queries" finds "query"; a plural is worth a little less than the word itself.
-    let stem = match word.strip_suffix("ies") {
-        Some(stem) => format!("{stem}y"),
-        None => word.strip_suffix('s').unwrap_or_default().to_owned(),
-    };
-    if stem.len() < 3 || exact >= worth::NAME_WORD {
+    if exact >= worth::NAME_WORD {
         return exact;
     }
-    exact.max(one_worth(&stem, name, name_words, space, about, signature).saturating_sub(2))
+    // A plural is worth a little less than the word itself.
+    stem(word).map_or(exact, |stem| {
+        exact.max(one_worth(&stem, name, name_words, space, about, signature).saturating_sub(2))
+    })
+}
+
+/// The singular of what may be a plural: "files" also finds "file", "queries" finds "query".
+fn stem(word: &str) -> Option<String> {
+    let stem = match word.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => word.strip_suffix('s')?.to_owned(),
+    };
+    (stem.len() >= 3).then_some(stem)
 }
 
 fn one_worth(
@@ -270,15 +299,23 @@ pub fn words_of(text: &str) -> Vec<String> {
 }
 
 fn bare(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    let mut out = String::new();
+    bare_into(text, &mut out);
+    out
+}
+
+/// Letters and digits alone, in lower case.
+fn bare_into(text: &str, out: &mut String) {
+    out.clear();
+    out.extend(text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase));
 }
 
 fn lower_into(text: &str, out: &mut String) {
     out.clear();
-    lower_into_after(text, out);
+    lower_after(text, out);
 }
 
-fn lower_into_after(text: &str, out: &mut String) {
+fn lower_after(text: &str, out: &mut String) {
     if text.is_ascii() {
         let from = out.len();
         out.push_str(text);

@@ -2,6 +2,7 @@
 //! when first asked for) the configuration, the settings and the daemon.
 
 use super::args::Invocation;
+use super::command::Flag;
 use super::commands::COMMANDS;
 use super::out::{Out, note};
 use super::progress::Progress;
@@ -10,8 +11,9 @@ use crate::api::{Boot, Client};
 use crate::config::{self, Config, LoadOptions};
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
-use crate::settings::{self, Layers, Settings, Taken};
+use crate::settings::{self, Carried, Layers, PresetFlag, Settings, Taken};
 use crate::util::Env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -36,7 +38,12 @@ pub struct World {
     pub config: Config,
     /// The settings in force here.
     pub settings: Settings,
+    /// What presets supply for this command, in the order in which they apply.
+    pub presets: Vec<PresetFlag>,
 }
+
+/// Commands that work without a configuration, whatever is wrong with it.
+const ALONE: &[&str] = &["demo-server", "docs", "help", "init", "version"];
 
 impl Cx {
     /// A context in which nothing has been looked at yet.
@@ -55,26 +62,65 @@ impl Cx {
         if let Some(world) = self.world.get() {
             return Ok(world);
         }
-        let cwd = std::env::current_dir()
-            .map_err(|e| Error::new(Kind::Unavailable, format!("finding the working directory: {e}")))?;
+        let world = self.look()?;
+        // Said by every command, because a mistyped key is a setting that silently does nothing.
+        if self.inv.command.name != "config" {
+            world.config.warnings.iter().for_each(|w| note(w));
+        }
+        Ok(self.world.get_or_init(|| world))
+    }
+
+    /// The configuration and settings as they are now, read anew.
+    pub fn look(&self) -> Result<World> {
+        let cwd = working_directory()?;
         let dirs = self.dirs()?;
         let uid = crate::proc::uid();
         let config =
             config::load(&LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid })?;
-        // Said by every command, because a mistyped key is a setting that silently does nothing.
-        config.warnings.iter().for_each(|w| note(w));
         let flags = self.inv.settings.clone();
-        let mut layers = Layers { flags, ..config.settings_layers(&self.env) };
-        layers.presets = settings::expand_presets(&layers, &|flag| self.takes(flag))?;
+        let mut layers = Layers { flags, dir: Some(cwd.clone()), ..config.settings_layers(&self.env) };
+        let presets = settings::expand_presets(&layers, &|flag| self.takes(flag))?;
+        layers.presets.clone_from(&presets);
         let settings = Settings::resolve(layers)?;
-        Ok(self.world.get_or_init(|| World { cwd, dirs, config, settings }))
+        Ok(World { cwd, dirs, config, settings, presets })
     }
 
-    /// What a preset's flag is to the running command: a setting, or a flag of some command's own.
+    /// Gives the command those of its own flags that presets supply. What was typed wins over them.
+    pub fn take_presets(&mut self) -> Result<()> {
+        let command = self.inv.command;
+        if ALONE.contains(&command.name) || command.flags.iter().all(|f| f.setting.is_some()) {
+            return Ok(());
+        }
+        // What is wrong with the configuration is for the command to say, should it need one.
+        let Ok(world) = self.world() else { return Ok(()) };
+        let mut given: Vec<(&'static Flag, Option<OsString>)> = Vec::new();
+        for entry in world.presets.iter().filter(|e| e.key.is_none()) {
+            let Some(flag) = own_flag(&self.inv, &entry.flag) else { continue };
+            match (flag.value, &entry.value) {
+                (Some(what), None) => {
+                    return Err(entry.fault(format!("needs a value: {}={what}", entry.flag)));
+                }
+                (None, Some(_)) => return Err(entry.fault("takes no value")),
+                _ if self.inv.flags.iter().any(|(f, _)| f.name == flag.name) => {}
+                (_, value) => given.push((flag, value.as_ref().map(OsString::from))),
+            }
+        }
+        self.inv.flags.splice(0..0, given);
+        Ok(())
+    }
+
+    /// What a preset's flag is to the running command.
     fn takes(&self, flag: &str) -> Taken {
+        // The command's own spelling comes first, as on the command line.
+        if let Some(own) = own_flag(&self.inv, flag) {
+            return match own.setting.and_then(settings::declared) {
+                Some(setting) => Taken::Setting(setting, false),
+                None => Taken::Own,
+            };
+        }
         let name = flag.trim_start_matches('-');
         match (settings::flag_match(flag), COMMANDS.iter().any(|c| c.flag(name).is_some())) {
-            (Some(_), _) => Taken::Yes,
+            (Some((setting, negated)), _) => Taken::Setting(setting, negated),
             (None, true) => Taken::Elsewhere,
             (None, false) => Taken::Nowhere,
         }
@@ -121,13 +167,19 @@ impl Cx {
     /// The daemon of this configuration, if one is running.
     pub fn running(&self) -> Result<Option<Client>> {
         let world = self.world()?;
-        Client::find(&self.boot(world)?)
+        let client = Client::find(&self.boot(world)?)?;
+        if let Some(client) = &client {
+            client.carry(&Carried::of(&world.settings));
+        }
+        Ok(client)
     }
 
     /// The daemon of this configuration, started if need be.
     pub fn daemon(&self, progress: &Progress) -> Result<Client> {
         let world = self.world()?;
-        Client::find_or_start(&self.boot(world)?, &|text| progress.say(text))
+        let client = Client::find_or_start(&self.boot(world)?, &|text| progress.say(text))?;
+        client.carry(&Carried::of(&world.settings));
+        Ok(client)
     }
 
     fn boot<'a>(&'a self, world: &'a World) -> Result<Boot<'a>> {
@@ -162,6 +214,23 @@ impl Cx {
             run: inherited("MCPX_RUN"),
         })
     }
+}
+
+/// The flag of the command's own that is spelled so, with its dashes.
+fn own_flag(inv: &Invocation, spelled: &str) -> Option<&'static Flag> {
+    match spelled.strip_prefix("--") {
+        Some(name) => inv.command.flag(name),
+        None => {
+            let letter = spelled.strip_prefix('-')?;
+            inv.command.flags.iter().find(|f| f.short.is_some_and(|s| letter.chars().eq([s])))
+        }
+    }
+}
+
+/// The working directory, absolute.
+pub fn working_directory() -> Result<PathBuf> {
+    std::env::current_dir()
+        .map_err(|e| Error::new(Kind::Unavailable, format!("finding the working directory: {e}")))
 }
 
 /// What to say when no server is configured.

@@ -35,7 +35,7 @@ pub fn run(argv: Vec<OsString>) -> u8 {
         Ok(args::Parsed::Run(invocation)) => {
             let run = invocation.command.run;
             let mut cx = Cx::new(invocation, env, out);
-            let outcome = run(&mut cx);
+            let outcome = cx.take_presets().and_then(|()| run(&mut cx));
             let json = cx.json();
             return finish(outcome, &mut cx.out, json);
         }

@@ -27,7 +27,6 @@ pub(super) const FIELDS: &[Field] = &[
 ];
 
 /// Other hosts' names for members of [`FIELDS`].
-#[cfg(test)]
 pub(super) const SYNONYMS: &[&str] = &["disabled", "httpUrl", "serverUrl"];
 
 /// The members of an `"mcpx"` block; an unknown one there is an error.

@@ -12,6 +12,7 @@ use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Call, Caller, InstanceStatus, Namespace};
 use crate::proc;
+use crate::settings;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -43,6 +44,17 @@ struct Refreshed {
 struct Restarted {
     server: Option<String>,
     session: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OfKey {
+    key: String,
+}
+
+#[derive(Deserialize)]
+struct NewValue {
+    key: String,
+    value: Value,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +107,13 @@ fn dispatch(
     match op.id {
         Id::Call => call(daemon, params.parse(op)?, asker).map(Done::Tool),
         Id::Channel => match asker.origin {
-            Origin::Unix(_) => daemon.runs.get(&params.parse::<OfRun>(op)?.run).map(Done::Channel),
+            Origin::Unix(_) => {
+                let run = daemon.runs.get(&params.parse::<OfRun>(op)?.run)?;
+                if !asker.carried.is_empty() {
+                    run.carry(asker.carried.clone());
+                }
+                Ok(Done::Channel(run))
+            }
             _ => Err(Error::new(Kind::Refused, "a channel is opened on the unix socket")),
         },
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
@@ -121,6 +139,17 @@ fn dispatch(
             json_of(&json!({"restarted": count}))
         }
         Id::Schemas => schemas(daemon, params.parse(op)?),
+        Id::Setting => json_of(&daemon.current().settings.row(&params.parse::<OfKey>(op)?.key)?),
+        Id::Settings => json_of(&json!({"settings": daemon.current().settings.rows()})),
+        Id::SetSetting => {
+            let wanted: NewValue = params.parse(op)?;
+            let value = settings::runtime_value(&wanted.key, &wanted.value)?;
+            override_setting(daemon, value.key, Some(value.value))
+        }
+        Id::UnsetSetting => {
+            let key = settings::changeable(&params.parse::<OfKey>(op)?.key)?.key();
+            override_setting(daemon, key.to_owned(), None)
+        }
         Id::Shutdown => {
             daemon.tell(Event::Shutdown("it was asked to"));
             json_of(&json!({"ok": true}))
@@ -135,14 +164,30 @@ fn json_of(value: &impl Serialize) -> Result<Done> {
         .map_err(|e| Error::new(Kind::Internal, format!("writing an answer: {e}")))
 }
 
+/// Has the main loop set or drop an override; answers with the setting as it is then.
+fn override_setting(daemon: &Daemon, key: String, value: Option<Value>) -> Result<Done> {
+    let wanted = key.clone();
+    daemon.ask(|reply| Event::Override(key, value, reply))??;
+    json_of(&daemon.current().settings.row(&wanted)?)
+}
+
 fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Box<RawValue>> {
+    // What the request brings along comes first, then what its run did.
+    let of_run = call.context.run.as_deref().filter(|_| !matches!(asker.origin, Origin::Channel(_)));
+    let of_run = of_run.and_then(|id| daemon.runs.get(id).ok()).map(|run| run.carried()).unwrap_or_default();
+    let limit = &settings::POOL_CALL_TIMEOUT;
+    let timeout = call.timeout_ms.map(Duration::from_millis);
+    let timeout = timeout.or_else(|| asker.carried.get(limit)).or_else(|| of_run.get(limit));
+    let check = &settings::MCP_VALIDATE_ARGUMENTS;
+    let validate = asker.carried.get(check).or_else(|| of_run.get(check));
     let (caller, own) = caller_of(daemon, call.context, asker);
     let outcome = daemon.pool.call(
         Call {
             server: &call.server,
             tool: &call.tool,
             arguments: call.arguments,
-            timeout: call.timeout_ms.map(Duration::from_millis),
+            timeout,
+            validate,
             cancel: asker.cancel,
             progress: asker.progress.clone(),
         },
@@ -186,6 +231,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     };
     let current = daemon.current();
     let run = daemon.runs.open(wanted.context, tie)?;
+    run.carry(asker.carried.clone());
     let usable = |server: &ServerDef| server.enabled && server.problem.is_none();
     json_of(&OpenedRun {
         run: run.id.clone(),

@@ -300,7 +300,8 @@ impl Channel {
             }
         })?;
         let progress = job.progress.then(|| self.reporter(job.id));
-        let asker = Asker { origin: Origin::Channel(self.run.clone()), cancel: &job.cancel, progress };
+        let (origin, carried) = (Origin::Channel(self.run.clone()), self.run.carried());
+        let asker = Asker { origin, cancel: &job.cancel, progress, carried };
         answers::perform(&self.daemon, op, Params::Json(&job.text[job.params.clone()]), &asker)
     }
 

@@ -7,11 +7,13 @@ use super::http;
 use super::names::Names;
 use super::state::{Current, Daemon};
 use crate::api::info;
-use crate::config::{self, LoadOptions};
+use crate::config::{self, Config, LoadOptions};
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::proc;
-use crate::settings::{self, FlagValue, Layers, Settings};
+use crate::settings::{self, FlagValue, Layers, RuntimeValue, Settings, Taken};
+use crate::util::Env;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -23,6 +25,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Everything that can happen to a daemon.
 pub enum Event {
+    /// A setting is to have this value from now on, or its own again; the answer is whether it could be done.
+    Override(String, Option<Value>, Sender<Result<()>>),
     /// The configuration is to be read again now; the answer is whether it was another.
     Reload(Sender<bool>),
     /// The daemon is to stop, and why.
@@ -47,13 +51,39 @@ pub struct Life {
     pub dir: PathBuf,
     /// The settings that the command line gave.
     pub flags: Vec<FlagValue>,
+    /// What was set while it runs.
+    pub overrides: Vec<RuntimeValue>,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
     pub again: bool,
 }
 
 /// The settings for a configuration.
-pub fn settings_of(config: &config::Config, env: &crate::util::Env, flags: &[FlagValue]) -> Result<Settings> {
-    Settings::resolve(Layers { flags: flags.to_vec(), ..config.settings_layers(env) })
+///
+/// A daemon that a command started has that command's environment, but not its
+/// wishes for its own calls: those travel with each request, and others' calls have none of them.
+pub fn settings_of(
+    config: &Config,
+    env: &Env,
+    flags: &[FlagValue],
+    overrides: &[RuntimeValue],
+    detached: bool,
+) -> Result<Settings> {
+    let of_calls =
+        |key: &str| detached && settings::declared(key).is_some_and(|d| d.scope() == settings::Scope::Call);
+    let mut own = env.clone();
+    for setting in settings::ALL.iter().filter(|d| of_calls(d.key())) {
+        setting.env_names().iter().for_each(|name| own.remove(name));
+    }
+    let (flags, runtime) = (flags.to_vec(), overrides.to_vec());
+    let mut layers = Layers { flags, runtime, ..config.settings_layers(&own) };
+    let takes = |flag: &str| match settings::flag_match(flag) {
+        Some((setting, negated)) => Taken::Setting(setting, negated),
+        // Of some command, or of none: the commands look at that.
+        None => Taken::Elsewhere,
+    };
+    layers.presets = settings::expand_presets(&layers, &takes)?;
+    layers.presets.retain(|entry| !entry.key.is_some_and(of_calls));
+    Settings::resolve(layers)
 }
 
 /// Takes over the level of the log.
@@ -73,6 +103,9 @@ impl Life {
                 Ok(Event::Reload(reply)) => {
                     let changed = self.reload();
                     let _ = reply.send(changed);
+                }
+                Ok(Event::Override(key, value, reply)) => {
+                    let _ = reply.send(self.override_setting(key, value));
                 }
                 Ok(Event::Shutdown(why)) => break why.to_owned(),
                 Ok(Event::Signal(libc::SIGHUP)) => {
@@ -170,6 +203,21 @@ impl Life {
         }
     }
 
+    /// Sets a setting while the daemon runs, or lets go of it. It holds until the daemon ends.
+    fn override_setting(&mut self, key: String, value: Option<Value>) -> Result<()> {
+        let mut overrides = self.overrides.clone();
+        overrides.retain(|o| o.key != key);
+        overrides.extend(value.map(|value| RuntimeValue { key, value }));
+        let before = self.daemon.current();
+        let origin = &self.daemon.origin;
+        let settings = settings_of(&before.config, &origin.env, &self.flags, &overrides, origin.detached)?;
+        set_level(&settings);
+        self.daemon.pool.reconfigure(before.config.servers.clone(), settings.clone());
+        self.overrides = overrides;
+        self.replace(&before, settings, before.problem.clone());
+        Ok(())
+    }
+
     fn report(&self, before: &Current, error: Error) {
         if before.problem.as_ref().map(Error::message) != Some(error.message()) {
             log::error(format_args!("keeping the last good configuration: {error}"));
@@ -178,7 +226,12 @@ impl Life {
     }
 
     fn update(&self, before: &Current, problem: Option<Error>) {
-        let current = Current::new(before.config.clone(), before.settings.clone());
+        self.replace(before, before.settings.clone(), problem);
+    }
+
+    /// The same configuration, with other settings or another problem.
+    fn replace(&self, before: &Current, settings: Settings, problem: Option<Error>) {
+        let current = Current::new(before.config.clone(), settings);
         self.daemon.set_current(Current {
             socket: before.socket.clone(),
             endpoint: before.endpoint.clone(),
@@ -202,7 +255,7 @@ impl Life {
         if config.key == before.config.key {
             return Ok(None);
         }
-        let settings = settings_of(&config, &origin.env, &self.flags)?;
+        let settings = settings_of(&config, &origin.env, &self.flags, &self.overrides, origin.detached)?;
         Ok(Some(Current {
             endpoint: before.endpoint.clone(),
             token: before.token.clone(),

@@ -116,7 +116,7 @@ fn boot(
     let explicit = explicit.map(|path| dir.join(path));
     let load = LoadOptions { explicit, dir: &dir, env: &env, dirs: &dirs, uid };
     let (config, watched) = load_and_watch(&load)?;
-    let settings = events::settings_of(&config, &env, &flags)?;
+    let settings = events::settings_of(&config, &env, &flags, &[], detached)?;
     events::set_level(&settings);
     let log = open_log(&dirs, &config.key, detached);
     // More connections than the system's modest default; without it the daemon only refuses earlier.
@@ -161,7 +161,17 @@ fn boot(
     ));
     current.config.warnings.iter().for_each(log::warn);
     notice(&format!("serving {} on {}", describe(&current), current.socket.display()));
-    Ok(Life { daemon, names, earlier: Vec::new(), tcp, watched, dir, flags, again: false })
+    Ok(Life {
+        daemon,
+        names,
+        earlier: Vec::new(),
+        tcp,
+        watched,
+        dir,
+        flags,
+        overrides: Vec::new(),
+        again: false,
+    })
 }
 
 fn describe(current: &Current) -> String {

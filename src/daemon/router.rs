@@ -7,8 +7,10 @@ use super::state::Daemon;
 use crate::api::http::Method;
 use crate::api::ops::{self, NoRoute, Operation, Place, Shape};
 use crate::api::uri;
+use crate::api::wire::SETTINGS_HEADER;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Cancel, Progress};
+use crate::settings::Carried;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -33,6 +35,8 @@ pub struct Asker<'a> {
     pub cancel: &'a Cancel,
     /// Who wants to hear of progress.
     pub progress: Option<Progress>,
+    /// The settings that the request brought along.
+    pub carried: Carried,
 }
 
 /// The parameters of an operation.
@@ -107,6 +111,18 @@ pub fn error_body(error: &Error) -> Vec<u8> {
     format!("{{\"error\":{}}}", error.to_json()).into_bytes()
 }
 
+/// The settings that a request's header brings along.
+///
+/// # Errors
+/// `Usage` when the header is not what it should be.
+pub fn carried(header: Option<&str>) -> Result<Carried> {
+    let Some(text) = header else { return Ok(Carried::default()) };
+    Carried::parse(text).map_err(|e| {
+        let error = Error::new(Kind::Usage, format!("{SETTINGS_HEADER}: {}", e.message()));
+        e.hint_text().map_or(error.clone(), |hint| error.hint(hint))
+    })
+}
+
 /// Answers one HTTP request. The listener counts it as in flight until the answer is written.
 pub fn answer(daemon: &Arc<Daemon>, method: Method, target: &str, body: &[u8], asker: &Asker<'_>) -> Answer {
     let (path, query) = uri::split(target);
@@ -140,10 +156,14 @@ fn params<'a>(
     body: &'a [u8],
 ) -> Result<Params<'a>> {
     let usage = |what: String| Error::new(Kind::Usage, format!("{}: {what}", op.name));
-    if op.params.iter().any(|p| p.place == Place::Body) {
-        return Ok(Params::Json(body));
-    }
     let mut map = Map::new();
+    if op.params.iter().any(|p| p.place == Place::Body) {
+        if in_path.is_empty() {
+            return Ok(Params::Json(body));
+        }
+        let text = if body.trim_ascii().is_empty() { b"{}" } else { body };
+        map = serde_json::from_slice(text).map_err(|e| usage(format!("reading the body: {e}")))?;
+    }
     for (name, value) in in_path {
         let value = uri::decode(value, false).ok_or_else(|| usage("the path has a broken escape".into()))?;
         map.insert((*name).to_owned(), value.into());

@@ -5,6 +5,7 @@ use crate::api::wire::CallContext;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Caller, Cancel};
 use crate::proc;
+use crate::settings::Carried;
 use crate::util;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +32,8 @@ pub struct Run {
     tie: Tie,
     /// The caller's process, as it was when the run was opened.
     process: Option<(u32, u64)>,
+    /// The settings that hold for its calls.
+    carried: Mutex<Carried>,
     last_used: Mutex<Instant>,
 }
 
@@ -38,6 +41,14 @@ impl Run {
     /// Notes that somebody uses it.
     pub fn touch(&self) {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+    /// Has these settings hold for its calls from now on.
+    pub fn carry(&self, carried: Carried) {
+        *self.carried.lock().unwrap_or_else(PoisonError::into_inner) = carried;
+    }
+    /// The settings that hold for its calls.
+    pub fn carried(&self) -> Carried {
+        self.carried.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
     fn unused_for(&self) -> Duration {
         self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
@@ -80,6 +91,7 @@ impl Runs {
             ended: Cancel::new(),
             tie,
             process,
+            carried: Mutex::default(),
             last_used: Mutex::new(Instant::now()),
         });
         self.lock().insert(id, run.clone());

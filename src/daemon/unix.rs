@@ -229,9 +229,13 @@ impl Drop for Runs<'_> {
 }
 
 fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, request: Request) -> Answer {
+    let carried = match router::carried(request.headers.get("x-mcpx-settings")) {
+        Ok(carried) => carried,
+        Err(error) => return Answer::error(&error, None),
+    };
     let cancel = Cancel::new();
     peer.waits_for(&cancel);
-    let asker = Asker { origin: Origin::Unix(peer.id), cancel: &cancel, progress: None };
+    let asker = Asker { origin: Origin::Unix(peer.id), cancel: &cancel, progress: None, carried };
     let answer = router::answer(daemon, request.method, &request.target, &request.body, &asker);
     peer.has_its_answer();
     answer

@@ -214,7 +214,7 @@ impl Errand<'_> {
         if !arguments.get().trim_start().starts_with('{') {
             return Err(wrong("expected a JSON object".into()));
         }
-        if limits.validate && constrains(&tool.input_schema) {
+        if self.call.validate.unwrap_or(limits.validate) && constrains(&tool.input_schema) {
             let value: Value = serde_json::from_str(arguments.get()).map_err(|e| wrong(e.to_string()))?;
             validate::arguments(&tool.input_schema, &value).map_err(wrong)?;
         }

@@ -20,6 +20,21 @@ const LAUNCHER: &str = include_str!("client/launcher.mjs");
 /// the text: half a millisecond for the client. To the others it is a comment.
 const READY: &str = "// @bun\n";
 
+/// A file for [`READY`]: bun then reads it byte by byte, not as UTF-8, so every
+/// character beyond ASCII stands as an escape, which strings and identifiers allow alike.
+fn ready(text: &str) -> String {
+    let mut out = String::with_capacity(READY.len() + text.len());
+    out.push_str(READY);
+    for c in text.chars() {
+        if c.is_ascii() {
+            out.push(c);
+        } else {
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        }
+    }
+    out
+}
+
 /// Tells a cached client of one build from that of another.
 const BUILD: u64 =
     fnv(LINK.as_bytes()) ^ fnv(TOOLS.as_bytes()).rotate_left(1) ^ fnv(LAUNCHER.as_bytes()).rotate_left(2);
@@ -53,7 +68,7 @@ pub fn client_module(namespaces: &[Namespace]) -> String {
 
 /// The client that mcpx runs scripts with: it also makes the namespaces global, and starts the script.
 fn running_client(namespaces: &[Namespace]) -> String {
-    let mut text = format!("{READY}{LINK}\n{TOOLS}\n{LAUNCHER}\n");
+    let mut text = format!("{LINK}\n{TOOLS}\n{LAUNCHER}\n");
     let exits: Map<String, Value> = KINDS.iter().map(|row| (row.word.into(), row.exit.into())).collect();
     let _ = writeln!(text, "const EXITS = {};", Value::Object(exits));
     push_exports(&mut text, namespaces);
@@ -61,7 +76,7 @@ fn running_client(namespaces: &[Namespace]) -> String {
     let pairs: Vec<[&str; 2]> = bare.map(|n| [n.ident.as_str(), n.name.as_str()]).collect();
     let _ =
         writeln!(text, "launcher.start({});", Value::from_iter(pairs.iter().map(|p| Value::from(&p[..]))));
-    text
+    ready(&text)
 }
 
 fn push_exports(text: &mut String, namespaces: &[Namespace]) {
@@ -136,13 +151,13 @@ pub fn file_entry(cache: &Path, client: &Path, file: &Path) -> Entry {
     let key = digest([client.as_os_str().as_bytes(), file.as_os_str().as_bytes()], 16);
     let path = cache.join("run").join(format!("{key}.mjs"));
     let text = format!(
-        "{READY}import {{ launcher }} from {};\nawait launcher.run(() => import({}), {}, {}, false);\n",
+        "import {{ launcher }} from {};\nawait launcher.run(() => import({}), {}, {}, false);\n",
         quoted(&file_url(client)),
         quoted(&file_url(file)),
         quoted(&file.to_string_lossy()),
         quoted(&path.to_string_lossy()),
     );
-    Entry { files: vec![Generated { path: path.clone(), content: Content::Text(text) }], path }
+    Entry { files: vec![Generated { path: path.clone(), content: Content::Text(ready(&text)) }], path }
 }
 
 /// Inline code, looked through once.
@@ -236,7 +251,7 @@ pub fn inline_entry(
         }
     }
     let path = dir.join(format!("{key}.mjs"));
-    let import = format!("{READY}import {{ launcher }} from {};\n", quoted(&file_url(client)));
+    let import = format!("import {{ launcher }} from {};\n", quoted(&file_url(client)));
     let here = quoted(&path.to_string_lossy());
     let mut load = Vec::new();
     for suffix in suffixes {
@@ -257,7 +272,7 @@ pub fn inline_entry(
             format!("{import}await launcher.run(launcher.first({ways}), {name}, {here}, true);\n")
         }
     };
-    files.push(Generated { path: path.clone(), content: Content::Text(text) });
+    files.push(Generated { path: path.clone(), content: Content::Text(ready(&text)) });
     Entry { path, files }
 }
 
@@ -354,6 +369,8 @@ mod tests {
         assert!(text.starts_with("// @bun\nimport { launcher } from \"file:///c/client.mjs\";\nconst evaluate = eval;\nawait launcher.exec(\"demo.echo({text: \\\"a\\\\n"), "{text}");
         let (same, _) = entry("demo.echo({text: \"a\\n\u{2028}\"})", JsKind::Bun, None);
         assert_eq!(same.path, e.path);
+        let (_, text) = entry("return \"ü😀\"", JsKind::Bun, None);
+        assert!(text.is_ascii() && text.contains("\\\"\\u{fc}\\u{1f600}\\\""), "{text}");
         let (e, text) = entry("import x from './x.ts'\nexport default x", JsKind::Deno, None);
         assert!(e.files[0].path.to_str().unwrap().ends_with(".code.ts"));
         assert_eq!(

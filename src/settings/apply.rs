@@ -2,7 +2,7 @@
 //! of files that mean nothing. A layer touches only the rows that it is given,
 //! so that one setting can be resolved before the others.
 
-use super::declared::{Declared, declared, flag_match};
+use super::declared::{Declared, declared};
 use super::kind::{Kind, SPLICE, Val, shape};
 use super::layers::{FileLayer, Layers, PresetFlag, Source};
 use super::resolve::{Displaced, Resolved};
@@ -36,8 +36,11 @@ pub(super) fn all(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
     Ok(())
 }
 
-/// The setting with this key, or an error that names the nearest.
-pub(super) fn known(key: &str) -> Result<&'static dyn Declared> {
+/// The setting with this key.
+///
+/// # Errors
+/// `Usage`, with the nearest key.
+pub fn known(key: &str) -> Result<&'static dyn Declared> {
     declared(key).ok_or_else(|| {
         let error = Error::new(ErrorKind::Usage, format!("there is no setting \"{key}\""));
         match crate::util::did_you_mean(key, ALL.iter().map(|d| d.key())) {
@@ -175,18 +178,16 @@ fn env(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
 /// One flag of a preset; `earlier` are those before it.
 fn preset(rows: &mut [Resolved], entry: &PresetFlag, earlier: &[PresetFlag], layers: &Layers) -> Result<()> {
     // A flag that is no setting belongs to a command, which takes it itself.
-    let Some((setting, negated)) = flag_match(&entry.flag) else { return Ok(()) };
+    let Some(setting) = entry.key.and_then(declared) else { return Ok(()) };
     if !wanted(rows, setting) {
         return Ok(());
     }
     let at = |message: String| entry.fault(message);
-    let value = preset_value(setting, negated, entry).map_err(at)?;
-    for other in earlier.iter().filter(|e| e.preset == entry.preset && e.path == entry.path) {
-        let Some((same, negated)) = flag_match(&other.flag).filter(|(s, _)| s.key() == setting.key()) else {
-            continue;
-        };
+    let value = preset_value(setting, entry).map_err(at)?;
+    let same = |e: &&PresetFlag| e.preset == entry.preset && e.path == entry.path && e.key == entry.key;
+    for other in earlier.iter().filter(same) {
         if positive(&other.flag) != positive(&entry.flag)
-            && preset_value(same, negated, other).is_ok_and(|first| first != value)
+            && preset_value(setting, other).is_ok_and(|first| first != value)
         {
             return Err(at(format!("{} in the same preset sets the same to another value", other.flag)));
         }
@@ -196,7 +197,8 @@ fn preset(rows: &mut [Resolved], entry: &PresetFlag, earlier: &[PresetFlag], lay
     Ok(())
 }
 
-fn preset_value(setting: &dyn Declared, negated: bool, entry: &PresetFlag) -> Result<Val, String> {
+fn preset_value(setting: &dyn Declared, entry: &PresetFlag) -> Result<Val, String> {
+    let negated = entry.negated;
     let text = match (&entry.value, setting.kind()) {
         (Some(_), _) if negated => return Err("takes no value".into()),
         (Some(text), _) => text.as_str(),

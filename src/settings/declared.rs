@@ -28,6 +28,15 @@ impl Scope {
             Scope::Plugin => "plugin",
         }
     }
+    /// The scope as the end of a sentence: `of the daemon`.
+    pub fn whose(self) -> &'static str {
+        match self {
+            Scope::Daemon => "of the daemon",
+            Scope::Client => "of the command",
+            Scope::Call => "of each call",
+            Scope::Plugin => "of the editor's plugin",
+        }
+    }
 }
 
 /// The content of one entry. The default is not here: it is in `defaults.json`.

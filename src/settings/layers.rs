@@ -78,6 +78,10 @@ pub struct PresetFlag {
     pub flag: String,
     /// The value; absent for a bare flag.
     pub value: Option<String>,
+    /// The setting that it sets for the running command; none for a flag of the command's own.
+    pub key: Option<&'static str>,
+    /// It is the `--no-` form.
+    pub negated: bool,
     /// The file that defines the preset.
     pub path: Arc<PathBuf>,
     /// The line of the entry.
@@ -86,7 +90,7 @@ pub struct PresetFlag {
 
 impl PresetFlag {
     /// An error about this entry.
-    pub(super) fn fault(&self, message: impl fmt::Display) -> Error {
+    pub fn fault(&self, message: impl fmt::Display) -> Error {
         let (path, line) = (self.path.display(), self.line);
         let message = format!("{path}:{line}: preset \"{}\": {}: {message}", self.preset, self.flag);
         Error::new(Kind::Config, message)

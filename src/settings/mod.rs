@@ -3,6 +3,7 @@
 //! value came from. Knows nothing of servers, routes or commands.
 
 mod apply;
+mod carried;
 mod choices;
 mod declared;
 mod docs;
@@ -10,13 +11,15 @@ mod kind;
 mod layers;
 mod presets;
 mod resolve;
+mod shown;
 mod source;
 mod table;
 #[cfg(test)]
 mod tests;
 mod units;
 
-pub use apply::unknown_keys;
+pub use apply::{known, unknown_keys};
+pub use carried::Carried;
 pub use choices::*;
 pub use declared::{Declared, Scope, Setting, Spec, declared, flag, flag_match};
 pub use docs::settings_md;
@@ -24,7 +27,8 @@ pub(crate) use kind::shape;
 pub use kind::{Choice, FromVal, Kind, Secret, Val};
 pub use layers::{FileLayer, FlagValue, Layers, Lines, PresetFlag, RuntimeValue, Source};
 pub use presets::{Preset, Taken, defined_presets, expand_presets};
-pub use resolve::{Displaced, Resolved, Settings};
+pub use resolve::{Displaced, Resolved, Settings, defaults_json};
+pub use shown::{changeable, runtime_value};
 pub use source::read_source;
 pub use table::*;
 pub use units::{bytes_text, duration_text, parse_bytes, parse_duration};

@@ -2,7 +2,7 @@
 //! file, and which of them a run applies. Knows no command's flags; the caller
 //! says which ones the running command takes.
 
-use super::declared::{Declared, flag_match};
+use super::declared::Declared;
 use super::kind::{Val, shape};
 use super::layers::{FileLayer, Layers, PresetFlag, Source};
 use super::resolve::Settings;
@@ -27,10 +27,12 @@ pub struct Preset {
 }
 
 /// What the running command does with a flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Taken {
-    /// It takes it.
-    Yes,
+    /// It sets this setting; whether it is the `--no-` form.
+    Setting(&'static dyn Declared, bool),
+    /// It is one of the command's own.
+    Own,
     /// Another command takes it: a preset's flag is skipped.
     Elsewhere,
     /// No command takes it: in a preset that is an error.
@@ -68,9 +70,12 @@ pub fn expand_presets(layers: &Layers, takes: &dyn Fn(&str) -> Taken) -> Result<
             return Err(unknown(name, &chosen.source, &layers.files));
         };
         for entry in preset.flags {
-            check(&entry)?;
             match takes(&entry.flag) {
-                Taken::Yes => out.push(entry),
+                Taken::Setting(setting, negated) => {
+                    check(setting, &entry)?;
+                    out.push(PresetFlag { key: Some(setting.key()), negated, ..entry });
+                }
+                Taken::Own => out.push(entry),
                 Taken::Elsewhere => {}
                 Taken::Nowhere => {
                     let error = entry.fault("mcpx has no such flag");
@@ -129,7 +134,8 @@ fn find(files: &[FileLayer], name: &str) -> Result<Option<Preset>> {
                 None => (text.as_str(), None),
             };
             let (preset, flag) = (name.to_owned(), flag.to_owned());
-            flags.push(PresetFlag { preset, flag, value, path: path.clone(), line });
+            let path = path.clone();
+            flags.push(PresetFlag { preset, flag, value, key: None, negated: false, path, line });
         }
         return Ok(Some(Preset { name: name.to_owned(), flags, path: path.clone(), line }));
     }
@@ -137,8 +143,7 @@ fn find(files: &[FileLayer], name: &str) -> Result<Option<Preset>> {
 }
 
 /// Refuses the flags that a preset cannot have.
-fn check(entry: &PresetFlag) -> Result<()> {
-    let Some((setting, _)) = flag_match(&entry.flag) else { return Ok(()) };
+fn check(setting: &dyn Declared, entry: &PresetFlag) -> Result<()> {
     if setting.key() == PRESET.key() {
         return Err(entry.fault("a preset cannot select other presets"));
     }
@@ -165,6 +170,7 @@ fn unknown(name: &str, source: &Source, files: &[FileLayer]) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::declared::flag_match;
     use super::super::tests::layer;
     use super::*;
     use crate::settings::FlagValue;
@@ -172,7 +178,10 @@ mod tests {
     use serde_json::json;
 
     fn everything(flag: &str) -> Taken {
-        if flag_match(flag).is_some() { Taken::Yes } else { Taken::Nowhere }
+        match flag_match(flag) {
+            Some((setting, negated)) => Taken::Setting(setting, negated),
+            None => Taken::Nowhere,
+        }
     }
 
     fn files() -> Vec<FileLayer> {
@@ -239,7 +248,7 @@ mod tests {
         let mut layers = Layers { files: files(), ..Layers::new(&env) };
         layers.flags = preset_flag("fresh,ci");
         let takes = |flag: &str| match flag {
-            "--fresh" => Taken::Yes,
+            "--fresh" => Taken::Own,
             "--json" => Taken::Elsewhere,
             other => everything(other),
         };

@@ -13,6 +13,11 @@ use std::sync::{Arc, OnceLock};
 /// The defaults, in the syntax of a configuration file.
 pub(super) const DEFAULTS: &str = include_str!("../../defaults.json");
 
+/// The defaults, in the syntax of a configuration file, as they are embedded.
+pub fn defaults_json() -> &'static str {
+    DEFAULTS
+}
+
 /// A value that another one outranked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Displaced {

@@ -59,6 +59,8 @@ fn a_stronger_layer_wins_and_each_displaced_value_is_remembered() {
         preset: "ci".into(),
         flag: "--pool-max".into(),
         value: Some("6".into()),
+        key: Some("pool.max"),
+        negated: false,
         path: Arc::new("/near".into()),
         line: 9,
     }];

@@ -52,12 +52,32 @@ pub fn median(runs: usize, mut once: impl FnMut() -> Duration) -> f64 {
     all[all.len() / 2]
 }
 
+/// The medians of several things that are measured in turns, so that whatever
+/// else the machine does meets them alike.
+pub fn medians<const N: usize>(runs: usize, mut things: [&mut dyn FnMut() -> Duration; N]) -> [f64; N] {
+    let mut all: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(runs));
+    for run in 0..=runs {
+        for (thing, all) in things.iter_mut().zip(&mut all) {
+            let took = thing().as_secs_f64() * 1000.0;
+            // The first of each fills caches.
+            if run > 0 {
+                all.push(took);
+            }
+        }
+    }
+    all.map(|mut one| {
+        one.sort_by(f64::total_cmp);
+        one[one.len() / 2]
+    })
+}
+
 fn commands() {
     let scene = Scene::new().demo();
     let mut table = Table::new("Commands, whole process (ms)");
-    let nothing = median(QUICK, || scene.time_program("true", &[]));
+    let [nothing, version] =
+        medians(QUICK, [&mut || scene.time_program("true", &[]), &mut || scene.time(&["--version"])]);
     table.add(Row::new("starting any program (true)", nothing));
-    table.add(Row::new("mcpx --version", median(QUICK, || scene.time(&["--version"]))));
+    table.add(Row::new("mcpx --version", version));
     let cold = median(SLOW, || {
         scene.forget();
         scene.time(&["ls"])
@@ -119,9 +139,14 @@ fn programs() {
             "bun" => &["run", "bare.mjs"],
             _ => &["--no-warnings", "bare.mjs"],
         };
-        let bare = median(QUICK, || scene.time_program(runtime, bare_words));
-        let exec = median(QUICK, || scene.time(&["exec", "return 1"]));
-        let calling = median(QUICK, || scene.time(&["exec", "return await demo.echo({text: 'hi'})"]));
+        let [bare, exec, calling] = medians(
+            QUICK,
+            [
+                &mut || scene.time_program(runtime, bare_words),
+                &mut || scene.time(&["exec", "return 1"]),
+                &mut || scene.time(&["exec", "return await demo.echo({text: 'hi'})"]),
+            ],
+        );
         starts.add(Row::new(format!("{name}, bare"), bare));
         starts.add(Row::new(format!("{name}, mcpx exec"), exec).over(bare).extra_budget(6.0));
         starts.add(Row::new(format!("{name}, mcpx exec with one call"), calling).over(bare));

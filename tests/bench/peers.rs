@@ -160,7 +160,9 @@ fn processes() -> Vec<u32> {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             // Python runs from outside its virtual environment; its arguments tell.
             let ours = program.starts_with(&tools) || line.starts_with(tools.as_os_str().as_encoded_bytes());
-            ours && !String::from_utf8_lossy(&line).contains("server-everything")
+            // A bridge may name the server among its arguments; the server has it as the first.
+            let first = line.split(|b| *b == 0).nth(1).unwrap_or_default();
+            ours && !String::from_utf8_lossy(first).ends_with("server-everything/dist/index.js")
         })
         .collect()
 }

@@ -56,7 +56,7 @@ impl Table {
             let ratio = base.map_or(String::new(), |b| format!("{:.2}", row.value / b));
             let verdict = match (row.budget, row.extra_budget, base) {
                 (Some(most), _, _) => verdict(row.value, most, "budget"),
-                (_, Some(most), Some(b)) => verdict(row.value - b, most, "budget over"),
+                (_, Some(most), Some(b)) => verdict(row.value - b, most, "budget above the base,"),
                 _ => String::new(),
             };
             println!("{:<width$} {:>10.3} {over:>10} {ratio:>8}  {verdict}", row.name, row.value);
@@ -66,5 +66,5 @@ impl Table {
 
 fn verdict(value: f64, most: f64, what: &str) -> String {
     let word = if value <= most { "within" } else { "BEYOND" };
-    format!("{word} the {what} of {most}")
+    format!("{word} the {what} {most}")
 }

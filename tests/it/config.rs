@@ -160,6 +160,19 @@ fn a_directory_without_any_configuration_says_what_to_do() {
 }
 
 #[test]
+fn a_file_that_others_may_write_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::demo();
+    let file = world.dir().join(".mcpx.json");
+    for mode in [0o666, 0o646, 0o662] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let output = world.mcpx(["call", "demo.echo", "text=x"]).status(77).any_stderr().run();
+        output.says(&[file.to_str().unwrap(), "chmod"]);
+    }
+    assert!(world.processes().is_empty());
+}
+
+#[test]
 fn the_settings_block_is_checked() {
     let world = World::demo().setting("pool", json!({"callTimeout": "soon"}));
     let output = world.mcpx(["ls"]).status(65).any_stderr().run();

@@ -119,6 +119,34 @@ fn a_killed_daemon_leaves_no_orphan_and_the_next_one_takes_over() {
 }
 
 #[test]
+fn a_call_in_flight_ends_as_unknown_when_the_daemon_goes() {
+    let world = World::fake(&[]);
+    let arrived = |n: usize| {
+        wait_until("the call to arrive", || (world.received("fake", "tools/call").len() == n).then_some(()));
+    };
+    let running = world.mcpx(["call", "fake.hang"]).start();
+    arrived(1);
+    signal(world.daemons()[0].pid, libc::SIGKILL);
+    let output = running.wait();
+    assert_eq!(output.status, 76, "{output}");
+    output.says(&["not sent again"]);
+
+    let running = world.mcpx(["call", "fake.hang"]).start();
+    arrived(2);
+    let _ = world.mcpx(["restart", "fake"]).run();
+    let output = running.wait();
+    assert_eq!(output.status, 76, "{output}");
+    output.says(&["restarted"]);
+
+    let running = world.mcpx(["call", "fake.hang"]).start();
+    arrived(3);
+    let _ = world.mcpx(["stop"]).run();
+    let output = running.wait();
+    assert_eq!(output.status, 76, "{output}");
+    assert_eq!(world.received("fake", "tools/call").len(), 3, "each was sent once");
+}
+
+#[test]
 fn stale_files_do_not_stand_in_the_way() {
     let world = World::demo();
     world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();

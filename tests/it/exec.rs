@@ -30,6 +30,8 @@ macro_rules! in_each_runtime {
 
 in_each_runtime! {
     a_program_calls_tools_and_prints_what_it_returns
+    a_program_may_have_any_form
+    names_and_paths_beyond_ascii_work
     awkward_names_are_functions
     a_tool_that_fails_throws
     an_error_in_the_program_ends_in_1
@@ -70,6 +72,59 @@ fn a_program_calls_tools_and_prints_what_it_returns(runtime: Runtime) {
         ])
         .stdout("3\n")
         .check();
+}
+
+fn a_program_may_have_any_form(runtime: Runtime) {
+    let world = demo(runtime);
+    for (code, stdout) in [
+        ("1 + 1", "2\n"),
+        ("\"text\"", "text\n"),
+        ("({a: 1})", "{\"a\":1}\n"),
+        ("null", "null\n"),
+        ("", ""),
+        ("// only a comment", ""),
+        ("return undefined", ""),
+        ("return 1 // and a comment", "1\n"),
+        ("demo.echo({text: 'with a semicolon'});", "with a semicolon\n"),
+        ("() => demo.echo({text: 'a function'})", "a function\n"),
+        ("export default async (...a) => a.length", "0\n"),
+        ("return 'ends with a line end\\n'", "ends with a line end\n"),
+        ("return 'ü→😀'", "ü→😀\n"),
+        ("return [1, undefined, NaN]", "[1,null,null]\n"),
+        ("return new Date(0)", "\"1970-01-01T00:00:00.000Z\"\n"),
+        ("const a = {}; a.self = a; return a", "{\"self\":\"[circular]\"}\n"),
+        ("import { sep } from 'node:path'; console.log(sep)", "/\n"),
+        (
+            "for (const x of await Promise.all([1, 2].map((n) => demo.add({a: n, b: n})))) console.log(x.sum)",
+            "2\n4\n",
+        ),
+    ] {
+        world.mcpx(["exec", code]).stdout(stdout).check();
+    }
+    world
+        .mcpx(["exec", "export default (...a) => a", "--", "--flag", "b c"])
+        .stdout("[\"--flag\",\"b c\"]\n")
+        .check();
+    world.mcpx(["exec", "process.exitCode = 3; return"]).status(3).check();
+    world.mcpx(["exec", "throw 'a text'"]).status(1).stderr_has("a text").check();
+    world
+        .mcpx(["exec", "Promise.reject(new Error('nobody waits'))"])
+        .status(1)
+        .stderr_has("nobody waits")
+        .check();
+}
+
+fn names_and_paths_beyond_ascii_work(runtime: Runtime) {
+    let world = World::new().and_fake("größe", &[]).with(runtime);
+    let cache = world.home().join("Käse 😀");
+    world.write("Straße/été.mjs", "export default async () => await größe.echo({text: '→'})\n");
+    for command in [
+        world.mcpx(["exec", "return await größe.echo({text: '→'})"]),
+        world.mcpx(["run", "Straße/été.mjs"]),
+        world.mcpx(["run", "été.mjs"]).dir("Straße"),
+    ] {
+        command.env("MCPX_CACHE_DIR", cache.clone()).stdout("→\n").check();
+    }
 }
 
 fn awkward_names_are_functions(runtime: Runtime) {
@@ -239,6 +294,38 @@ fn progress_reaches_the_program(runtime: Runtime) {
     let world = demo(runtime);
     let code = "const seen = []; await demo.slow({seconds: 0.1, steps: 3}, {onprogress: (p) => seen.push(p.progress)}); return seen";
     world.mcpx(["exec", code]).stdout("[1,2,3]\n").check();
+}
+
+#[test]
+fn many_programs_run_at_once() {
+    let world = World::fake(&[]).with(Runtime::Bun);
+    let running: Vec<_> = (0..24)
+        .map(|n| {
+            world
+                .mcpx(["exec".to_owned(), format!("return await fake.echo({{text: 'program {n}'}})")])
+                .start()
+        })
+        .collect();
+    for (n, running) in running.into_iter().enumerate() {
+        let output = running.wait();
+        assert_eq!((output.status, output.stdout()), (0, format!("program {n}\n")), "{output}");
+    }
+    assert_eq!(world.daemons().len(), 1);
+}
+
+#[test]
+fn what_a_program_started_in_its_own_session_ends_with_it() {
+    let world = World::new()
+        .server("fake", json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "mcpx": {"scope": "session"}}))
+        .with(Runtime::Bun);
+    let pid = world
+        .mcpx(["exec", "return [await fake.count({}), await fake.count({}), await fake.pid({})]"])
+        .run()
+        .json();
+    assert_eq!((&pid[0], &pid[1]), (&json!("1"), &json!("2")), "one instance for the whole program");
+    wait_until("its instance to end", || {
+        (!world.processes().iter().any(|p| p.mentions("fake-mcp"))).then_some(())
+    });
 }
 
 #[test]

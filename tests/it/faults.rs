@@ -1,7 +1,7 @@
 //! Bad input of each kind: a clear error, the right exit code, and no process left
 //! (which every world checks when it ends).
 
-use crate::harness::{Runtime, World, wait_until};
+use crate::harness::{Runtime, World, alive, signal, wait_until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -88,6 +88,29 @@ fn a_server_that_dies_in_mid_call_leaves_the_outcome_unknown() {
         world.received("fake", "tools/call").iter().filter(|m| m["params"]["name"] == "crash").count();
     assert_eq!(crashes, 2);
     world.mcpx(["call", "fake.echo", "text=back"]).stdout("back\n").check();
+}
+
+#[test]
+fn one_that_died_while_idle_is_started_anew() {
+    let world = World::fake(&[]);
+    world.mcpx(["call", "fake.count"]).stdout("1\n").check();
+    signal(world.started("fake")[0], libc::SIGKILL);
+    wait_until("it to die", || (!alive(world.started("fake")[0])).then_some(()));
+    world.mcpx(["call", "fake.count"]).stdout("1\n").check();
+    assert_eq!(world.started("fake").len(), 2);
+}
+
+#[test]
+fn ctrl_c_while_a_server_starts_ends_the_command_at_once() {
+    let world = World::fake(&["--never-initialize"]);
+    let running = world.mcpx(["call", "fake.echo", "text=x"]).start();
+    wait_until("the server to start", || (!world.received("fake", "initialize").is_empty()).then_some(()));
+    running.signal(libc::SIGINT);
+    let output = running.wait();
+    // A shell sees 130 either way.
+    assert!(matches!(output.status, 130 | -2), "{output}");
+    assert!(output.seconds < 5.0, "{output}");
+    assert!(world.received("fake", "tools/call").is_empty());
 }
 
 #[test]

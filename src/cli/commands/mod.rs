@@ -5,6 +5,7 @@ use super::command::Command;
 
 pub mod call;
 pub mod client;
+pub mod config;
 pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
@@ -20,6 +21,7 @@ pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
+pub mod settings;
 pub mod status;
 pub mod stop;
 pub mod tools;
@@ -46,6 +48,8 @@ pub static COMMANDS: &[&Command] = &[
     &reload::COMMAND,
     &resolve::COMMAND,
     &init::COMMAND,
+    &config::COMMAND,
+    &settings::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,

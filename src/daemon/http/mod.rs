@@ -14,6 +14,7 @@ use self::guard::Guard;
 use super::router::{self, Answer, Asker, Body, Origin};
 use super::state::Daemon;
 use crate::api::http::{self, Method};
+use crate::api::wire::SETTINGS_HEADER;
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::pool::Cancel;
@@ -235,6 +236,10 @@ impl Worker {
         if let Err((error, status)) = self.shared.guard.check(header) {
             return respond(request, Answer::error(&error, Some(status)));
         }
+        let carried = match router::carried(header(SETTINGS_HEADER).first().map(String::as_str)) {
+            Ok(carried) => carried,
+            Err(error) => return respond(request, Answer::error(&error, None)),
+        };
         let Some(_place) = daemon.places.take() else {
             let error =
                 Error::new(Kind::Busy, "every connection that transport.maxConnections allows is taken");
@@ -263,7 +268,7 @@ impl Worker {
         let target = request.url().to_owned();
         let cancel = Cancel::new();
         let waits = request.remote_addr().map(|peer| self.shared.waiting.add(*peer, &cancel));
-        let asker = Asker { origin: Origin::Tcp, cancel: &cancel, progress: None };
+        let asker = Asker { origin: Origin::Tcp, cancel: &cancel, progress: None, carried };
         let answer = router::answer(daemon, method, &target, &body, &asker);
         drop(waits);
         respond(request, answer);

@@ -4,3 +4,4 @@ mod channels;
 mod following;
 mod over_tcp;
 mod requests;
+mod settings;

@@ -30,6 +30,8 @@ fn every_answer_has_the_fields_that_the_table_promises() {
                 let run = client.open_run(&OpenRun::default()).unwrap().run;
                 (op.path.replace("{run}", &run), None)
             }
+            "setting" | "unsetSetting" => (op.path.replace("{key}", "pool.max"), None),
+            "setSetting" => (op.path.replace("{key}", "pool.max"), Some(json!({"value": 3}))),
             "resolve" => (format!("{}?dir=/tmp", op.path), None),
             "shutdown" => continue,
             _ => (op.path.to_owned(), None),

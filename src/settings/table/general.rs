@@ -63,7 +63,6 @@ pub static OUTPUT_MEDIA_DIR: Setting<String> = Setting::new(
 
 pub static LOGGING_LEVEL: Setting<String> = Setting::new(
     Spec::new("logging.level", Kind::Enum(LEVELS), "The lowest level that is logged")
-        .client()
         .flags(&["--log-level"])
         .env(&["MCPX_LOG_LEVEL"]),
 );

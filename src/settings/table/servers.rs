@@ -132,7 +132,6 @@ pub static CATALOG_CACHE_TTL: Setting<Duration> = Setting::new(
         Kind::Duration(Duration::ZERO, YEAR, None),
         "How long a server's tools are answered from the cache on disk",
     )
-    .client()
     .doc("0 asks the server each time; `mcpx refresh` asks at once."),
 );
 
