@@ -147,6 +147,15 @@ const fn required(mut param: Param) -> Param {
     param
 }
 
+const PROFILE: Param = in_query(
+    "profile",
+    Shape::List(&Shape::Text),
+    "the servers of these profiles besides the default set; with none of the three, every server, or those of the run",
+);
+const SKIP_DEFAULT: Param =
+    in_query("skipDefault", Shape::Boolean, "without the servers that name no profile");
+const ALL_PROFILES: Param = in_query("allProfiles", Shape::Boolean, "every server, whatever its profiles");
+
 const FRESH: Param =
     in_query("fresh", Shape::Boolean, "ask the servers again instead of answering from the cache");
 
@@ -215,7 +224,7 @@ pub static OPERATIONS: &[Operation] = &[
         name: "namespaces",
         method: Method::Get,
         path: "/v1/namespaces",
-        params: &[FRESH],
+        params: &[FRESH, PROFILE, SKIP_DEFAULT, ALL_PROFILES],
         returns: Returns::Record(&r::NAMESPACES),
         mutates: false,
         waits: true,
@@ -233,9 +242,12 @@ pub static OPERATIONS: &[Operation] = &[
             in_query(
                 "server",
                 Shape::List(&Shape::Text),
-                "only these servers, by name or identifier; every enabled one when absent",
+                "only these servers, by name or identifier; every enabled one that is selected when absent",
             ),
             FRESH,
+            PROFILE,
+            SKIP_DEFAULT,
+            ALL_PROFILES,
         ],
         returns: Returns::Record(&r::SCHEMAS),
         mutates: false,
@@ -293,11 +305,18 @@ pub static OPERATIONS: &[Operation] = &[
         name: "refresh",
         method: Method::Post,
         path: "/v1/refresh",
-        params: &[body(field(
-            "servers",
-            Shape::List(&Shape::Text),
-            "only these servers, by name or identifier; every enabled one when absent",
-        ))],
+        params: &[
+            body(field(
+                "servers",
+                Shape::List(&Shape::Text),
+                "only these servers, by name or identifier; every enabled one that is selected when absent",
+            )),
+            body(field(
+                "selection",
+                Shape::Record(&r::SELECTION),
+                "absent: every server, or those of the run",
+            )),
+        ],
         returns: Returns::Record(&r::NAMESPACES),
         mutates: true,
         waits: true,

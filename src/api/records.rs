@@ -25,6 +25,16 @@ pub static ERROR: Record = Record {
     ],
 };
 
+/// A choice among the servers.
+pub static SELECTION: Record = Record {
+    name: "Selection",
+    fields: &[
+        maybe("profile", TEXTS, "the profiles whose servers are taken besides the default set"),
+        maybe("skipDefault", Shape::Boolean, "the servers that name no profile are left out"),
+        maybe("allProfiles", Shape::Boolean, "every server is taken"),
+    ],
+};
+
 /// Who is calling.
 pub static CONTEXT: Record = Record {
     name: "Context",
@@ -36,6 +46,11 @@ pub static CONTEXT: Record = Record {
         maybe("cwd", Shape::Text, "the caller's working directory, absolute"),
         maybe("pid", Shape::Integer, "the pid of the caller's mcpx process"),
         maybe("run", Shape::Text, "the run that the call belongs to"),
+        maybe(
+            "selection",
+            Shape::Record(&SELECTION),
+            "the servers that the caller works with; absent: every server, or those of the run",
+        ),
     ],
 };
 
@@ -196,7 +211,7 @@ pub static OPENED_RUN: Record = Record {
         always("run", Shape::Text, "the run's id"),
         always("session", Shape::Text, "the session key that its calls are leased under"),
         always("ephemeral", Shape::Boolean, "the key was minted for this run alone"),
-        always("namespaces", Shape::List(&Shape::Record(&NAMES)), "every enabled server"),
+        always("namespaces", Shape::List(&Shape::Record(&NAMES)), "every enabled server that is selected"),
         always("endpoint", Shape::Text, "the HTTP endpoint on loopback, empty when TCP is off"),
         always("token", Shape::Text, "the bearer token for the endpoint, empty when TCP is off"),
     ],

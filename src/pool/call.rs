@@ -44,7 +44,7 @@ impl Pool {
     /// `isError` in it is no error here.
     ///
     /// # Errors
-    /// `NotFound` (server or tool, with the nearest names), `Refused` (disabled),
+    /// `NotFound` (server or tool, with the nearest names), `Refused` (disabled, or a tool that a filter withholds),
     /// `Usage` (arguments that break the schema), `Busy`, `Unavailable` (did not
     /// start; nothing was sent), `OutcomeUnknown` (the connection broke, or the
     /// server was stopped, after sending), `Timeout`, `Cancelled`, `Tool` (a JSON-RPC error).
@@ -78,9 +78,10 @@ impl Errand<'_> {
         let mut prepared = None;
         let known = server.core.known(limits.ttl);
         if let Some(known) = &known {
-            match self.prepare(known, limits) {
+            match self.prepare(&server.offered(known.clone()), limits) {
                 Ok(ready) => prepared = Some(ready),
-                Err(error) if known.live => return Err(error),
+                // A filter is the configuration's: the server could not change it.
+                Err(error) if known.live || error.kind() == Kind::Refused => return Err(error),
                 // What disk remembers may be behind the server: ask before refusing.
                 Err(_) => {}
             }
@@ -113,7 +114,7 @@ impl Errand<'_> {
                     Err(error) => return self.unsent(error, &lease),
                 };
                 lease.instance.note_answer(false);
-                self.prepare(&known, limits)?
+                self.prepare(&server.offered(known), limits)?
             }
         };
         self.send(&lease, prepared, limits)

@@ -1,9 +1,12 @@
 //! Single system calls, made safe: users, signals to others, liveness of a
 //! process, polling, limits. Knows nothing of our own children.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -11,6 +14,13 @@ use std::time::{Duration, Instant};
 pub fn uid() -> u32 {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() }
+}
+
+/// Whether this process may write to a path, as far as rights and the file system's own state (read-only) go.
+pub fn may_write(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path is a string that ends in a zero, and the call only reads it.
+    unsafe { check(libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS)).map(drop) }
 }
 
 /// Turns the `-1` of a system call into `errno`.
@@ -166,6 +176,13 @@ pub fn raise_nofile() -> io::Result<u64> {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn what_cannot_be_written_is_told_with_the_reason() {
+        assert!(may_write(&std::env::temp_dir()).is_ok());
+        let missing = may_write(Path::new("/no/such/dir")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn this_process_is_alive_under_its_own_start_time_only() {

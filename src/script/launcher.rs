@@ -66,6 +66,21 @@ pub fn client_module(namespaces: &[Namespace]) -> String {
     text
 }
 
+/// The same without exports and comments, to stand in front of code in one file.
+fn merged_client(namespaces: &[Namespace]) -> String {
+    let mut text = String::new();
+    for line in running_client(namespaces).lines() {
+        let code = line.trim_start();
+        let comment = ["//", "/**", "* ", "*/"].iter().any(|mark| code.starts_with(mark));
+        if comment || line.starts_with("export default ") || line.starts_with("export {") {
+            continue;
+        }
+        text.push_str(line.strip_prefix("export ").unwrap_or(line));
+        text.push('\n');
+    }
+    text
+}
+
 /// The client that mcpx runs scripts with: it also makes the namespaces global, and starts the script.
 fn running_client(namespaces: &[Namespace]) -> String {
     let mut text = format!("{LINK}\n{TOOLS}\n{LAUNCHER}\n");
@@ -113,6 +128,8 @@ pub enum Content {
     Link(PathBuf),
     /// The client for these namespaces, built only when it has to be written.
     Client(Vec<Namespace>),
+    /// The client and an entry behind it, in one file.
+    Merged(Vec<Namespace>, String),
 }
 
 impl Content {
@@ -122,6 +139,7 @@ impl Content {
             Content::Text(text) => Some(text.clone()),
             Content::Link(_) => None,
             Content::Client(namespaces) => Some(running_client(namespaces)),
+            Content::Merged(namespaces, entry) => Some(ready(&(merged_client(namespaces) + entry))),
         }
     }
 }
@@ -216,12 +234,13 @@ impl Inline {
 /// The entry for inline code.
 pub fn inline_entry(
     cache: &Path,
-    client: &Path,
+    client: &Generated,
     inline: &Inline,
     cwd: &Path,
     kind: JsKind,
     version: Option<Version>,
 ) -> Entry {
+    let Generated { path: client, content } = client;
     let code = inline.anchored(cwd, client);
     let packages = if inline.bare() { package_dirs(cwd) } else { Vec::new() };
     // deno and bun read TypeScript as quickly as JavaScript. node does not, and
@@ -234,6 +253,12 @@ pub fn inline_entry(
     };
     let mut parts = vec![client.as_os_str().as_bytes(), code.as_bytes()];
     parts.extend(suffixes.iter().map(|s| s.as_bytes()));
+    // A second file costs bun more than a millisecond, and the others nothing.
+    let merged = match content {
+        Content::Client(namespaces) if kind == JsKind::Bun && suffixes.is_empty() => Some(namespaces),
+        _ => None,
+    };
+    parts.extend(merged.map(|_| &b"merged"[..]));
     parts.extend(packages.iter().map(|p| p.as_os_str().as_bytes()));
     let key = digest(parts, 16);
     let mut files = Vec::new();
@@ -259,20 +284,24 @@ pub fn inline_entry(
         load.push(format!("() => import({})", quoted(&file_url(&file))));
         files.push(Generated { path: file, content: Content::Text(code.clone()) });
     }
-    let text = match load.as_slice() {
-        // What the code imports is resolved against the file that evaluates it;
-        // were the call in tail position, bun would take the caller's file.
+    // What the code imports is resolved against the file that evaluates it; were
+    // the call in tail position, bun would take the caller's file.
+    let start = match load.as_slice() {
         [] => format!(
-            "{import}const evaluate = eval;\nawait launcher.exec({}, {here}, (text) => [evaluate(text)]);\n",
+            "const evaluate = eval;\nawait launcher.exec({}, {here}, (text) => [evaluate(text)]);\n",
             quoted(&code)
         ),
         ways => {
             let ways = ways.join(", ");
             let name = quoted(&format!("{key}.code."));
-            format!("{import}await launcher.run(launcher.first({ways}), {name}, {here}, true);\n")
+            format!("await launcher.run(launcher.first({ways}), {name}, {here}, true);\n")
         }
     };
-    files.push(Generated { path: path.clone(), content: Content::Text(ready(&text)) });
+    let content = match merged {
+        Some(namespaces) => Content::Merged(namespaces.clone(), start),
+        None => Content::Text(ready(&format!("{import}{start}"))),
+    };
+    files.push(Generated { path: path.clone(), content });
     Entry { path, files }
 }
 
@@ -335,10 +364,14 @@ mod tests {
         names.iter().map(|n| Namespace { name: (*n).into(), ident: n.replace('-', "_") }).collect()
     }
 
+    fn made(path: &str) -> Generated {
+        Generated { path: path.into(), content: Content::Client(names(&["demo"])) }
+    }
+
     fn entry(code: &str, kind: JsKind, version: Option<Version>) -> (Entry, String) {
         let e = inline_entry(
             Path::new("/c"),
-            Path::new("/c/client.mjs"),
+            &made("/c/client.mjs"),
             &Inline::new(code),
             Path::new("/w d"),
             kind,
@@ -367,8 +400,15 @@ mod tests {
         let (e, text) = entry("demo.echo({text: \"a\\n\u{2028}\"})", JsKind::Node, None);
         assert_eq!(e.files.len(), 1);
         assert!(text.starts_with("// @bun\nimport { launcher } from \"file:///c/client.mjs\";\nconst evaluate = eval;\nawait launcher.exec(\"demo.echo({text: \\\"a\\\\n"), "{text}");
-        let (same, _) = entry("demo.echo({text: \"a\\n\u{2028}\"})", JsKind::Bun, None);
+        let (same, _) = entry("demo.echo({text: \"a\\n\u{2028}\"})", JsKind::Deno, None);
         assert_eq!(same.path, e.path);
+        let (merged, alone) = entry("1", JsKind::Bun, None);
+        assert_eq!((merged.files.len(), alone.matches("import {").count()), (1, 0));
+        assert!(
+            alone.contains("launcher.start([[\"demo\",\"demo\"]]);")
+                && alone.contains("launcher.exec(\"1\", ")
+        );
+        assert!(!alone.lines().any(|l| l.starts_with("export")), "bun would serve a default export");
         let (_, text) = entry("return \"ü😀\"", JsKind::Bun, None);
         assert!(text.is_ascii() && text.contains("\\\"\\u{fc}\\u{1f600}\\\""), "{text}");
         let (e, text) = entry("import x from './x.ts'\nexport default x", JsKind::Deno, None);
@@ -396,7 +436,7 @@ mod tests {
         let of = |code: &str| {
             inline_entry(
                 Path::new("/c"),
-                Path::new("/c/m"),
+                &made("/c/m"),
                 &Inline::new(code),
                 &dir.join("a"),
                 JsKind::Bun,

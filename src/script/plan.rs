@@ -20,10 +20,9 @@ use crate::util::Env;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::ErrorKind;
+use std::fs::DirBuilder;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -194,13 +193,7 @@ fn writable(dirs: &Dirs) -> PathBuf {
         if !run.is_dir() {
             DirBuilder::new().recursive(true).mode(0o700).create(&run)?;
         }
-        // A file without a name: nothing to remove afterwards. What has no such files is not asked.
-        match OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(&run) {
-            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) || e.kind() == ErrorKind::IsADirectory => {
-                Ok(())
-            }
-            other => other.map(drop),
-        }
+        proc::may_write(&run)
     };
     let Err(e) = probe() else { return base };
     let instead = dirs.runtime.join("cache");
@@ -244,7 +237,7 @@ impl Prepared {
                 let entry = match (&self.inline, &self.script) {
                     (Some(inline), _) => launcher::inline_entry(
                         &self.cache,
-                        &client.path,
+                        &client,
                         inline,
                         &self.spec.cwd,
                         runtime.kind,

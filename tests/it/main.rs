@@ -17,3 +17,4 @@ mod faults;
 mod layers;
 mod real_servers;
 mod run_scripts;
+mod servers;

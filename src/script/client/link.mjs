@@ -28,7 +28,7 @@ function forget(name) {
 }
 
 /** The frames of this file, which no stack trace should show. */
-const here = import.meta.url.replace(/^file:\/\//, "");
+const here = import.meta.url.slice("file://".length);
 
 // Two copies of this file in one process (mcpx's own, and one that a script
 // checked in) must share the one inherited descriptor.
