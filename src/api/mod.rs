@@ -13,6 +13,7 @@ pub mod records;
 mod resolve;
 #[cfg(test)]
 pub mod scratch;
+pub mod servers;
 pub mod uri;
 pub mod wire;
 

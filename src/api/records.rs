@@ -25,6 +25,16 @@ pub static ERROR: Record = Record {
     ],
 };
 
+/// A choice among the servers.
+pub static SELECTION: Record = Record {
+    name: "Selection",
+    fields: &[
+        maybe("profile", TEXTS, "the profiles whose servers are taken besides the default set"),
+        maybe("skipDefault", Shape::Boolean, "the servers that name no profile are left out"),
+        maybe("allProfiles", Shape::Boolean, "every server is taken"),
+    ],
+};
+
 /// Who is calling.
 pub static CONTEXT: Record = Record {
     name: "Context",
@@ -36,6 +46,11 @@ pub static CONTEXT: Record = Record {
         maybe("cwd", Shape::Text, "the caller's working directory, absolute"),
         maybe("pid", Shape::Integer, "the pid of the caller's mcpx process"),
         maybe("run", Shape::Text, "the run that the call belongs to"),
+        maybe(
+            "selection",
+            Shape::Record(&SELECTION),
+            "the servers that the caller works with; absent: every server, or those of the run",
+        ),
     ],
 };
 
@@ -196,7 +211,7 @@ pub static OPENED_RUN: Record = Record {
         always("run", Shape::Text, "the run's id"),
         always("session", Shape::Text, "the session key that its calls are leased under"),
         always("ephemeral", Shape::Boolean, "the key was minted for this run alone"),
-        always("namespaces", Shape::List(&Shape::Record(&NAMES)), "every enabled server"),
+        always("namespaces", Shape::List(&Shape::Record(&NAMES)), "every enabled server that is selected"),
         always("endpoint", Shape::Text, "the HTTP endpoint on loopback, empty when TCP is off"),
         always(
             "token",
@@ -217,6 +232,44 @@ pub static GRANT: Record = Record {
 
 /// `closeRun` and `shutdown`.
 pub static DONE: Record = Record { name: "Done", fields: &[always("ok", Shape::Boolean, "true")] };
+
+static SERVER: Record = Record {
+    name: "Server",
+    fields: &[
+        always("name", Shape::Text, "its configured name"),
+        always("ident", Shape::Text, "the identifier that stands for it in a program"),
+        always("enabled", Shape::Boolean, "it is switched on"),
+        always("selected", Shape::Boolean, "it is among those that the asker works with"),
+        maybe("description", Shape::Text, "what it is for"),
+        maybe("aliasOf", Shape::Text, "the server that it is under another name"),
+        maybe("profiles", TEXTS, "the profiles that it belongs to"),
+        always("definition", Shape::Any, "its block as the file has it, secrets masked"),
+        always("source", Shape::Text, "the configuration file that defines it"),
+        always("line", Shape::Integer, "the line of its name in that file"),
+        maybe("error", Shape::Record(&ERROR), "why it cannot be used"),
+    ],
+};
+
+/// `servers`.
+pub static SERVERS: Record = Record {
+    name: "Servers",
+    fields: &[always(
+        "servers",
+        Shape::List(&Shape::Record(&SERVER)),
+        "one row a server, in the configuration's order",
+    )],
+};
+
+/// `putServer` and `deleteServer`.
+pub static CHANGED_SERVER: Record = Record {
+    name: "ChangedServer",
+    fields: &[
+        always("server", Shape::Text, "its configured name"),
+        always("path", Shape::Text, "the file"),
+        always("change", Shape::Text, "`added`, `replaced`, `removed`, or `unchanged`"),
+        maybe("problem", Shape::Record(&ERROR), "why the server, or the configuration, cannot be used"),
+    ],
+};
 
 /// `restart`.
 pub static RESTARTED: Record = Record {

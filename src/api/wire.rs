@@ -2,6 +2,7 @@
 //! are ignored; a missing optional field is absent, not null.
 
 use crate::catalog::Grant;
+use crate::config::Selection;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
@@ -35,6 +36,36 @@ pub struct CallContext {
     /// The run that the call belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The servers that the caller works with; absent means all, or those of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selection: Option<SelectedProfiles>,
+}
+
+/// A choice among the servers, by their profiles.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SelectedProfiles {
+    /// The profiles whose servers are taken besides the default set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<String>,
+    /// The default set is left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skip_default: bool,
+    /// Every server is taken.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all_profiles: bool,
+}
+
+impl From<&Selection> for SelectedProfiles {
+    fn from(s: &Selection) -> SelectedProfiles {
+        SelectedProfiles { profile: s.profiles.clone(), skip_default: s.skip_default, all_profiles: s.all }
+    }
+}
+
+impl From<SelectedProfiles> for Selection {
+    fn from(s: SelectedProfiles) -> Selection {
+        Selection { profiles: s.profile, skip_default: s.skip_default, all: s.all_profiles }
+    }
 }
 
 /// `POST /v1/call`, and the `call` operation on a channel (there without `context`, which the channel's run gives).
@@ -83,6 +114,38 @@ pub struct NamespaceRow {
     pub source: Option<PathBuf>,
 }
 
+/// A configured server as `servers` shows it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerRow {
+    /// Its configured name.
+    pub name: String,
+    /// The identifier that stands for it in a program.
+    pub ident: String,
+    /// It is switched on.
+    pub enabled: bool,
+    /// It is among those that the asker works with.
+    pub selected: bool,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The server that it is under another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alias_of: Option<String>,
+    /// The profiles that it belongs to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
+    /// Its block as the file has it, variables not filled in, secrets masked.
+    pub definition: serde_json::Value,
+    /// The configuration file that defines it.
+    pub source: PathBuf,
+    /// The line of its name in that file.
+    pub line: u32,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<serde_json::Value>,
+}
+
 /// `POST /v1/runs`: opens a run. On the unix socket it lives as long as the connection that opened it, or until `DELETE /v1/runs/{run}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -104,7 +167,7 @@ pub struct OpenedRun {
     pub session: String,
     /// The key was minted for this run alone.
     pub ephemeral: bool,
-    /// Every enabled namespace, in the configuration's order.
+    /// Every enabled namespace that is selected, in the configuration's order.
     pub namespaces: Vec<NamespaceName>,
     /// The daemon's HTTP endpoint, `http://127.0.0.1:PORT`, empty when TCP is off.
     pub endpoint: String,

@@ -45,8 +45,8 @@ impl Grant {
         }
         // A server's own name may have dots, so that any of the pattern's may be the one between.
         self.tool.match_indices('.').any(|(at, _)| {
-            matches(self.tool[..at].as_bytes(), server.as_bytes())
-                && matches(self.tool[at + 1..].as_bytes(), tool.as_bytes())
+            matches(&self.tool.as_bytes()[..at], server.as_bytes())
+                && matches(&self.tool.as_bytes()[at + 1..], tool.as_bytes())
         })
     }
 }

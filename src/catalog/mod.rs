@@ -4,6 +4,7 @@
 
 pub mod budget;
 pub mod cache;
+pub mod filter;
 mod grants;
 pub mod names;
 pub mod refs;

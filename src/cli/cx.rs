@@ -6,12 +6,12 @@ use super::command::Flag;
 use super::commands::COMMANDS;
 use super::out::{Out, note};
 use super::progress::Progress;
-use crate::api::wire::CallContext;
+use crate::api::wire::{CallContext, SelectedProfiles};
 use crate::api::{Boot, Client};
-use crate::config::{self, Config, LoadOptions};
+use crate::config::{self, Config, LoadOptions, Selection};
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
-use crate::settings::{self, Carried, Layers, PresetFlag, Settings, Taken};
+use crate::settings::{self, Carried, Layers, PresetFlag, Settings, Source, Taken};
 use crate::util::Env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,8 @@ pub struct World {
     pub config: Config,
     /// The settings in force here.
     pub settings: Settings,
+    /// The servers to work with.
+    pub selection: Selection,
     /// What presets supply for this command, in the order in which they apply.
     pub presets: Vec<PresetFlag>,
 }
@@ -82,7 +84,8 @@ impl Cx {
         let presets = settings::expand_presets(&layers, &|flag| self.takes(flag))?;
         layers.presets.clone_from(&presets);
         let settings = Settings::resolve(layers)?;
-        Ok(World { cwd, dirs, config, settings, presets })
+        let selection = selection(&config, &settings)?;
+        Ok(World { cwd, dirs, config, settings, selection, presets })
     }
 
     /// Gives the command those of its own flags that presets supply. What was typed wins over them.
@@ -212,7 +215,31 @@ impl Cx {
             cwd: Some(self.world()?.cwd.clone()),
             pid: Some(std::process::id()),
             run: inherited("MCPX_RUN"),
+            selection: Some(SelectedProfiles::from(&self.world()?.selection)),
         })
+    }
+}
+
+/// The servers that the settings choose. A profile that nobody has is a mistake where it was
+/// typed for this command; elsewhere it may be meant for other directories.
+fn selection(config: &Config, settings: &Settings) -> Result<Selection> {
+    let selection = Selection {
+        profiles: settings.get(&settings::CATALOG_PROFILE),
+        skip_default: settings.get(&settings::CATALOG_SKIP_DEFAULT),
+        all: settings.get(&settings::CATALOG_ALL_PROFILES),
+    };
+    let typed = settings.explain("catalog.profile").is_some_and(|r| matches!(r.source, Source::Flag(_)));
+    let known: Vec<&str> =
+        config.servers.iter().flat_map(|s| &s.options.profiles).map(String::as_str).collect();
+    match selection.profiles.iter().find(|p| typed && *p != "default" && !known.contains(&p.as_str())) {
+        None => Ok(selection),
+        Some(odd) => {
+            let e = super::args::usage(format!("no server here belongs to the profile \"{odd}\""));
+            Err(match crate::util::did_you_mean(odd, known) {
+                Some(near) => e.hint(near),
+                None => e.hint("a server names its profiles in \"mcpx\": {\"profiles\": [\"…\"]}"),
+            })
+        }
     }
 }
 

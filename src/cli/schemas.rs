@@ -6,7 +6,7 @@ use super::progress::Progress;
 use crate::api::wire::NamespaceRow;
 use crate::catalog::cache::Cache;
 use crate::catalog::rows::{self as catalog_rows, Row};
-use crate::catalog::{ServerSchema, names};
+use crate::catalog::{ServerSchema, filter, names};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::settings;
@@ -23,17 +23,18 @@ pub struct Namespace<'a> {
     pub ident: String,
 }
 
-/// Every configured server, in the configuration's order.
+/// Every configured server, in the configuration's order, selected or not: the
+/// identifiers must be those that the daemon gives.
 pub fn namespaces(world: &World) -> Vec<Namespace<'_>> {
     let idents = names::unique_idents(world.config.servers.iter().map(|s| s.name.as_str()));
     world.config.servers.iter().zip(idents).map(|(def, ident)| Namespace { def, ident }).collect()
 }
 
-/// Those of the namespaces that `wanted` names, in its order; all of the enabled ones when it names none.
+/// Those of the namespaces that `wanted` names, in its order; all of the enabled ones that are selected when it names none.
 pub fn select<'a>(world: &'a World, wanted: &[&str]) -> Result<Vec<Namespace<'a>>> {
     let mut all = namespaces(world);
     if wanted.is_empty() {
-        all.retain(|n| n.def.enabled);
+        all.retain(|n| n.def.enabled && world.selection.takes(n.def));
         return Ok(all);
     }
     let servers: Vec<&str> = world.config.servers.iter().map(|s| s.name.as_str()).collect();
@@ -54,7 +55,10 @@ pub fn cache(world: &World) -> (Cache, Duration) {
 }
 
 /// Why a configured server cannot be asked at all.
-pub fn unusable(def: &ServerDef) -> Option<Error> {
+pub fn unusable(world: &World, def: &ServerDef) -> Option<Error> {
+    if let Some(refused) = world.selection.refuses(def) {
+        return Some(refused);
+    }
     if let Some(problem) = &def.problem {
         return Some(problem.clone());
     }
@@ -71,7 +75,7 @@ pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
     let (cache, ttl) = cache(world);
     let mut rows = Vec::with_capacity(world.config.servers.len());
     let mut missing = 0usize;
-    for Namespace { def, ident } in namespaces(world) {
+    for Namespace { def, ident } in namespaces(world).into_iter().filter(|n| world.selection.takes(n.def)) {
         let mut row = NamespaceRow {
             name: def.name.clone(),
             ident,
@@ -85,7 +89,7 @@ pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
             row.error = Some(problem.to_json());
         } else if !def.enabled {
             row.state = "disabled".into();
-        } else if let Some(summary) = cache.summary(&def.name, &def.digest, ttl) {
+        } else if let Some(summary) = filter::summary(&cache, def, ttl) {
             row.state = "ready".into();
             row.tools = Some(summary.tools);
             row.description = row.description.or(summary.description);
@@ -104,7 +108,10 @@ pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
 /// Asks the daemon for the rows that are unknown; when that cannot be done they say why.
 fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
     let progress = Progress::start(&format!("reading the tools of {}", servers(missing)));
-    let answer = cx.daemon(&progress).and_then(|client| client.json("GET", "/v1/namespaces", None));
+    let answer = cx.daemon(&progress).and_then(|client| {
+        let path = format!("/v1/namespaces?{}", selected(cx.world()?));
+        client.json("GET", &path, None)
+    });
     let parsed = answer.and_then(|v| namespace_rows(&v));
     drop(progress);
     let mut known: HashMap<String, NamespaceRow> = match parsed {
@@ -124,6 +131,13 @@ fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
     }
 }
 
+/// The selection, as a query says it.
+fn selected(world: &World) -> String {
+    let s = &world.selection;
+    let profiles = s.profiles.iter().map(|p| format!("profile={}&", escape(p))).collect::<String>();
+    format!("{profiles}skipDefault={}&allProfiles={}", s.skip_default, s.all)
+}
+
 /// The rows in an answer of the daemon's.
 pub fn namespace_rows(answer: &Value) -> Result<Vec<NamespaceRow>> {
     let rows = answer.get("namespaces").cloned().unwrap_or_default();
@@ -140,17 +154,12 @@ pub struct Known<'a, T> {
 
 /// The tools of these namespaces with their schemas: from the cache, else from the daemon in one request.
 pub fn load<'a>(cx: &'a Cx, namespaces: Vec<Namespace<'a>>) -> Result<Vec<Known<'a, ServerSchema>>> {
-    gather(cx, namespaces, |cache, def, ttl| cache.load(&def.name, &def.digest, ttl), |schema| schema)
+    gather(cx, namespaces, filter::load, |schema| schema)
 }
 
 /// The same without the schemas: a light row for each tool.
 pub fn load_rows<'a>(cx: &'a Cx, namespaces: Vec<Namespace<'a>>) -> Result<Vec<Known<'a, Vec<Row>>>> {
-    gather(
-        cx,
-        namespaces,
-        |cache, def, ttl| cache.load_rows(&def.name, &def.digest, ttl),
-        |schema| catalog_rows::rows(&schema),
-    )
+    gather(cx, namespaces, filter::load_rows, |schema| catalog_rows::rows(&schema))
 }
 
 fn gather<'a, T>(
@@ -159,12 +168,13 @@ fn gather<'a, T>(
     cached: impl Fn(&Cache, &ServerDef, Duration) -> Option<T>,
     of: impl Fn(ServerSchema) -> T,
 ) -> Result<Vec<Known<'a, T>>> {
-    let (cache, ttl) = cache(cx.world()?);
+    let world = cx.world()?;
+    let (cache, ttl) = cache(world);
     let mut known: Vec<Known<T>> = Vec::with_capacity(namespaces.len());
     let mut missing: Vec<usize> = Vec::new();
     for namespace in namespaces {
         let def = namespace.def;
-        let tools = match unusable(def) {
+        let tools = match unusable(world, def) {
             Some(e) => Err(e),
             None => cached(&cache, def, ttl).ok_or_else(|| {
                 missing.push(known.len());
@@ -191,10 +201,11 @@ fn gather<'a, T>(
 
 /// One server's tools.
 pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
-    let (cache, ttl) = cache(cx.world()?);
-    match unusable(def) {
+    let world = cx.world()?;
+    let (cache, ttl) = cache(world);
+    match unusable(world, def) {
         Some(e) => Err(e),
-        None => match cache.load(&def.name, &def.digest, ttl) {
+        None => match filter::load(&cache, def, ttl) {
             Some(schema) => Ok(schema),
             None => ask(cx, &[&def.name]).and_then(|answer| pick(&answer, &def.name)),
         },

@@ -2,6 +2,7 @@
 //! server's members, and keeps the starter file for `mcpx init`.
 
 use super::fields::{FIELDS, Field, OPTIONS};
+use super::regex::SUBSET;
 use super::search::{NEAR, SYSTEM};
 use crate::settings;
 use std::fmt::Write;
@@ -27,6 +28,11 @@ pub fn configuration_md() -> String {
     table(&mut out, FIELDS);
     out.push_str(OWN);
     table(&mut out, OPTIONS);
+    let _ = write!(
+        out,
+        "{FILTERS}The expressions are a subset: {SUBSET}, groups without capture `(?:…)`, classes \
+         and ranges in `[…]`, and a backslash before any other sign for the sign itself. {BOUND}{CHOICES}"
+    );
     out.push_str(REST);
     out.push_str(&settings::settings_md());
     out
@@ -86,6 +92,56 @@ const OWN: &str = "
 Members of the `mcpx` block; an unknown one makes the server unusable:
 ";
 
+const FILTERS: &str = "
+### Tool filters
+
+`tools`, `excludeTools` and `extraIncludeTools` choose which of a server's tools are offered: those that `tools` names (all, without it; none, when it is empty), without those that `excludeTools` names, and in any case those that `extraIncludeTools` names.
+
+```jsonc
+{
+  \"mcpServers\": {
+    \"files\": {
+      \"command\": \"files-server\",
+      \"mcpx\": {
+        \"tools\": [\"read_*\", \"list_*\", \"/^(stat|head|tail)$/\"],
+        \"excludeTools\": [\"*_all\"],
+        \"extraIncludeTools\": [\"read_all\"],
+      },
+    },
+  },
+}
+```
+
+A pattern is a tool's whole name; a glob, in which `*` stands for any text and `?` for one character; or a regular expression between slashes, which is looked for anywhere in the name (`/…/i` ignores the case of ASCII letters). Names are the server's own, exact.
+
+";
+
+const BOUND: &str = "Matching takes time in proportion to the length of the name, whatever the expression.
+
+A tool that is not offered is missing from every listing, search, count, type and client alike, and a call that names it is refused with exit code 77, the filter and its file. A change of a filter restarts nothing.
+";
+
+const CHOICES: &str = "
+### Aliases
+
+`\"aliasOf\": \"other\"` in place of `command` and `url` makes a server that is reached as `other` is, under another name and with instances of its own. `scope`, `sharing`, `max` and the time-outs hold for it as well where it does not give its own; tool filters, profiles and `enabled` do not. The other server may be in another file, and may be switched off.
+
+### Profiles
+
+`\"profiles\": [\"work\"]` in a server's `mcpx` block takes it out of the default set: commands work with it only when `--profile work`, `MCPX_PROFILE=work` or the setting `catalog.profile` says so. `\"profiles\": [\"work\", \"default\"]` keeps it in the default set as well. `--profile` adds to the default set; `--skip-default` leaves the default set out; `--all-profiles` takes every server.
+
+```jsonc
+{
+  \"mcpServers\": {
+    \"tracker\": { \"url\": \"https://tracker.example.com/mcp\", \"mcpx\": { \"profiles\": [\"work\"] } },
+    \"tracker-readonly\": { \"aliasOf\": \"tracker\", \"mcpx\": { \"tools\": [\"get_*\", \"list_*\"] } },
+  },
+}
+```
+
+One daemon serves all profiles. It knows every server; the selection travels with each request (`selection` in a call's or a run's context, the parameters of a listing), so that two commands with different profiles never start two daemons. A request that selects nothing gets every server. What is not selected is not listed, not searched and not started; a call that names it is refused with exit code 77 and the flag that would add it.
+";
+
 const REST: &str = "
 ## Settings
 
@@ -100,7 +156,11 @@ In a file, `pool.callTimeout` is `\"pool\": { \"callTimeout\": \"2m\" }`, or `\"
 - A list is a JSON array, or text separated by commas.
 - A path may begin with `~/`. A relative one is taken from the directory of the file that says it; for `.mcpx/config.json` that is the directory that holds `.mcpx`.
 
-Unknown keys are reported with the nearest known one.
+Unknown keys are reported with the nearest known one; with `plumbing.strictUnknownKeys` they are errors.
+
+`mcpx settings` shows every value with its source and what it displaced, and sets one in the project's or the user's file, whose comments and layout stay. `mcpx config` shows the files in effect; `mcpx config --sources` lists what is not at its default by where it comes from; `mcpx config --schema` prints a JSON Schema for an editor, which a file may name under `\"$schema\"`.
+
+A running daemon takes a new value of a setting that says so at once: from an edited file, or, until it ends, from `mcpx settings set KEY VALUE --persist runtime`. A setting of each call that a variable, a preset or a flag gives to a command holds for that command's calls alone.
 
 ### Presets
 
@@ -144,7 +204,7 @@ mod tests {
         let text = configuration_md();
         let examples: Vec<&str> =
             text.split("```jsonc\n").skip(1).filter_map(|e| e.split("```").next()).collect();
-        assert_eq!(examples.len(), 2);
+        assert_eq!(examples.len(), 4);
         for example in examples {
             let config = load_text(example);
             assert!(config.warnings.is_empty(), "{:?}", config.warnings);

@@ -19,6 +19,10 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     ("headers", "headers to send to it, an object of texts"),
     (
+        "aliasOf",
+        "instead of `command` and `url`: the name of another server, which this one is under another name, with options of its own",
+    ),
+    (
         "enabled",
         "`false` switches the server off (`\"disabled\": true` means the same); in a block without `command` and `url` it switches the server of that name that a file further away defines",
     ),
@@ -34,9 +38,13 @@ pub(super) const OPTIONS: &[Field] = &[
     ("callTimeout", "how long a call may take, instead of `pool.callTimeout`"),
     ("description", "instead of the `description` beside the block"),
     ("enabled", "instead of the `enabled` beside the block"),
+    ("excludeTools", "patterns of the tools that are not offered"),
+    ("extraIncludeTools", "patterns of tools that are offered whatever the two other lists say"),
     ("idleTimeout", "how long an unused instance is kept, instead of `pool.idleTimeout`"),
     ("max", "how many instances may run, instead of `pool.max`"),
+    ("profiles", "the profiles that it belongs to, a list of names; without it, it is in the default set"),
     ("scope", "what an instance is keyed by, instead of `pool.scope`"),
     ("sharing", "whether an instance takes several calls at once, instead of `pool.sharing`"),
     ("startTimeout", "how long a start may take, instead of `pool.startTimeout`"),
+    ("tools", "patterns of the tools that are offered; without it all are"),
 ];

@@ -243,8 +243,23 @@ impl Loading {
         self.servers.extend(missing);
     }
 
+    /// Completes the aliases, which may name a server of any file.
+    fn aliases(&mut self) {
+        for at in 0..self.servers.len() {
+            let Some(of) = self.servers[at].alias_of.clone() else { continue };
+            let mut alias = self.servers[at].clone();
+            let others = || self.servers.iter().filter(|s| s.name != alias.name);
+            let found = others().find(|s| s.name == of);
+            let near = || util::did_you_mean(&of, others().map(|s| s.name.as_str()));
+            let found = found.ok_or_else(near);
+            alias.complete(found);
+            self.servers[at] = alias;
+        }
+    }
+
     fn finish(mut self, dirs: &Dirs) -> Config {
         self.undefined();
+        self.aliases();
         let key = if self.sources.is_empty() {
             // Nothing contributed: the place where the user's file would be tells users apart.
             let place = dirs.config.as_deref().unwrap_or(Path::new(""));

@@ -99,7 +99,7 @@ fn server() -> Value {
     let member = |name: &str, meaning: &str| {
         let mut shape = match name {
             "command" | "cwd" | "url" | "serverUrl" | "httpUrl" | "description" | "aliasOf" => text.clone(),
-            "args" => texts.clone(),
+            "args" | "tools" | "excludeTools" | "extraIncludeTools" | "profiles" => texts.clone(),
             "env" | "headers" => pairs.clone(),
             "enabled" | "disabled" => flag.clone(),
             _ => match ALL.iter().find(|d| d.family() == "pool" && d.key().ends_with(&format!(".{name}"))) {

@@ -4,6 +4,7 @@
 
 use super::expand::expand;
 use super::fields::OPTIONS;
+use super::filter::{Pattern, Patterns, ToolFilter};
 use super::node::{Item, Node};
 use crate::error::{Error, Kind};
 use crate::settings::{self, FromVal};
@@ -74,6 +75,23 @@ pub struct ServerOptions {
     pub idle_timeout: Option<Duration>,
     /// Instead of `pool.max`.
     pub max: Option<usize>,
+    /// Which of its tools are offered.
+    pub tools: ToolFilter,
+    /// The profiles that it belongs to; none is the default set.
+    pub profiles: Vec<String>,
+}
+
+impl ServerOptions {
+    /// Takes over how the program has to be run where these options do not say;
+    /// what is offered of it, and to whom, stays its own.
+    fn inherit(&mut self, other: &ServerOptions) {
+        self.scope = self.scope.take().or_else(|| other.scope.clone());
+        self.sharing = self.sharing.take().or_else(|| other.sharing.clone());
+        self.start_timeout = self.start_timeout.or(other.start_timeout);
+        self.call_timeout = self.call_timeout.or(other.call_timeout);
+        self.idle_timeout = self.idle_timeout.or(other.idle_timeout);
+        self.max = self.max.or(other.max);
+    }
 }
 
 /// One server as a configuration file defines it, variables expanded.
@@ -97,8 +115,43 @@ pub struct ServerDef {
     /// are expanded. Neither `options` nor the description is part of it: to
     /// change those restarts nothing.
     pub digest: String,
+    /// The server whose definition this one has under another name.
+    pub alias_of: Option<String>,
     /// Why the definition cannot be used.
     pub problem: Option<Error>,
+}
+
+impl ServerDef {
+    /// Completes an alias by the server that it names, as `found` in the whole configuration.
+    pub(super) fn complete(&mut self, found: Result<&ServerDef, Option<String>>) {
+        let Some(of) = self.alias_of.clone() else { return };
+        if self.problem.is_some() {
+            return;
+        }
+        let what = match found {
+            Ok(other) if other.alias_of.is_some() => {
+                format!("aliasOf: \"{of}\" is an alias itself; name the server that it stands for")
+            }
+            Ok(other) => {
+                self.transport = other.transport.clone();
+                self.digest.clone_from(&other.digest);
+                self.options.inherit(&other.options);
+                self.description = self.description.take().or_else(|| other.description.clone());
+                let Some(problem) = &other.problem else { return };
+                format!("aliasOf: \"{of}\" cannot be used: {}", problem.message())
+            }
+            Err(near) => {
+                let near = near.map(|n| format!("; {n}")).unwrap_or_default();
+                format!("aliasOf: there is no server \"{of}\"{near}")
+            }
+        };
+        self.problem = Some(problem(&self.source, self.line, &self.name, &what));
+    }
+}
+
+/// What is wrong with a server, with its place.
+fn problem(path: &Path, line: u32, name: &str, what: &str) -> Error {
+    Error::new(Kind::Config, format!("{}:{line}: server \"{name}\": {what}", path.display())).server(name)
 }
 
 /// What a block in a file turned out to be.
@@ -134,6 +187,7 @@ struct Fields<'a> {
     cwd: Option<Said<'a>>,
     url: Option<Said<'a>>,
     headers: Vec<(&'a str, Said<'a>)>,
+    alias: Option<Said<'a>>,
     enabled: Option<bool>,
     description: Option<String>,
     options: ServerOptions,
@@ -168,13 +222,17 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
         }
     }
     let switch = fields.own.enabled.or(fields.enabled);
-    if let (None, None, None, Some(on)) = (&fields.command, &fields.url, &fault, switch) {
+    let reached = (&fields.command, &fields.url, &fields.alias);
+    if let ((None, None, None), None, Some(on)) = (reached, &fault, switch) {
         return Block::Switch(on);
     }
     if fault.is_none() {
-        let what = match (&fields.command, &fields.url) {
-            (None, None) => Some("has neither \"command\" nor \"url\""),
-            (Some(_), Some(_)) => Some("has both \"command\" and \"url\"; keep one"),
+        let what = match reached {
+            (None, None, None) => Some("has neither \"command\" nor \"url\""),
+            (Some(_), Some(_), _) => Some("has both \"command\" and \"url\"; keep one"),
+            (_, _, Some(_)) if fields.defines() => {
+                Some("has \"aliasOf\" beside a definition of its own; keep one")
+            }
             _ => None,
         };
         fault = what.map(|what| (block.line, what.into()));
@@ -182,14 +240,12 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
     let mut digest = fields.digest_parts();
     let description = fields.own.description.take().or(fields.description.take());
     let options = std::mem::take(&mut fields.options);
+    let alias_of = fields.alias.as_ref().map(|said| said.text.to_owned());
     let transport = fields.transport(place, &mut digest).unwrap_or_else(|found| {
         fault.get_or_insert(found);
         nothing()
     });
-    let problem = fault.map(|(line, what)| {
-        let message = format!("{}:{line}: server \"{name}\": {what}", place.path.display());
-        Error::new(Kind::Config, message).server(name)
-    });
+    let problem = fault.map(|(line, what)| problem(place.path, line, name, &what));
     Block::Server(Box::new(ServerDef {
         transport,
         enabled: switch.unwrap_or(true),
@@ -198,6 +254,7 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
         source: place.path.clone(),
         line: block.line,
         digest: util::digest(digest, 16),
+        alias_of,
         problem,
         name: name.to_owned(),
     }))
@@ -206,9 +263,9 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
 /// A server that is switched on, but that no file defines.
 pub(super) fn undefined(name: String, source: Arc<PathBuf>, line: u32) -> ServerDef {
     let what = "has neither \"command\" nor \"url\", and no file further away defines it";
-    let message = format!("{}:{line}: server \"{name}\": {what}", source.display());
     ServerDef {
-        problem: Some(Error::new(Kind::Config, message).server(&name)),
+        problem: Some(problem(&source, line, &name, what)),
+        alias_of: None,
         transport: nothing(),
         enabled: true,
         description: None,
@@ -241,6 +298,7 @@ impl<'a> Fields<'a> {
                 self.url = Some(url);
             }
             "headers" => self.headers = pairs(key, node)?,
+            "aliasOf" => self.alias = Some(said(key, node)?),
             "description" => self.description = Some(said(key, node)?.text.to_owned()),
             "enabled" | "disabled" => {
                 let on = flag(key, node)? == (key == "enabled");
@@ -284,6 +342,20 @@ impl<'a> Fields<'a> {
                     let max = i64::from_val(&parse(&settings::POOL_MAX)?);
                     own.max = max.and_then(|m| usize::try_from(m).ok());
                 }
+                "tools" => own.tools.only = Some(patterns(&field(), node)?),
+                "excludeTools" => own.tools.exclude = Some(patterns(&field(), node)?),
+                "extraIncludeTools" => own.tools.extra = Some(patterns(&field(), node)?),
+                "profiles" => {
+                    let names = texts(&field(), node)?;
+                    if let Some(odd) = names
+                        .iter()
+                        .find(|n| n.text.trim() != n.text || n.text.contains(',') || n.text.is_empty())
+                    {
+                        let what = format!("{}: \"{}\" cannot be a profile's name", field(), odd.text);
+                        return Err((odd.line, what));
+                    }
+                    own.profiles = names.iter().map(|n| n.text.to_owned()).collect();
+                }
                 "description" => self.own.description = Some(said(&field(), node)?.text.to_owned()),
                 "enabled" => self.own.enabled = Some(flag(&field(), node)?),
                 _ => {
@@ -294,6 +366,12 @@ impl<'a> Fields<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether it says anything of how a server is reached.
+    fn defines(&self) -> bool {
+        let said = self.command.is_some() || self.url.is_some() || self.cwd.is_some();
+        said || !self.args.is_empty() || !self.env.is_empty() || !self.headers.is_empty()
     }
 
     /// What the digest is over: how the server is reached, as written. Each
@@ -410,6 +488,15 @@ fn pairs<'a>(field: &str, node: &'a Node) -> Result<Vec<(&'a str, Said<'a>)>, Fa
         Ok((key.as_ref(), said))
     });
     each.collect()
+}
+
+/// Reads a list of patterns for tools.
+fn patterns(field: &str, node: &Node) -> Result<Patterns, Fault> {
+    let each = texts(field, node)?.into_iter().enumerate().map(|(i, said)| {
+        let fault = |what| (said.line, format!("{field}[{i}]: \"{}\" {what}", said.text));
+        Pattern::new(said.text).map_err(fault)
+    });
+    Ok(Patterns { all: each.collect::<Result<_, Fault>>()?, line: node.line })
 }
 
 fn check_url(url: &str) -> Result<(), String> {

@@ -280,6 +280,7 @@ fn a_definition_is_read_whole_and_other_hosts_members_are_passed_over() {
             call_timeout: Some(Duration::ZERO),
             idle_timeout: Some(Duration::from_secs(3600)),
             max: Some(2),
+            ..ServerOptions::default()
         }
     );
     assert_eq!((a.description.as_deref(), a.line), (Some("ours"), 2));
@@ -471,4 +472,63 @@ fn a_daemon_reads_exactly_its_own_files_again() {
         (e.kind(), e.message()),
         (Kind::Config, &*format!("the configuration file {} is gone", far.display()))
     );
+}
+
+#[test]
+fn an_alias_is_another_server_under_another_name_with_options_of_its_own() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "w/.mcpx.json",
+        r#"{"mcpServers": {
+            "ro": {"aliasOf": "files", "mcpx": {"excludeTools": ["write*"], "max": 2}},
+            "lost": {"aliasOf": "fles"},
+            "twice": {"aliasOf": "ro"},
+            "self": {"aliasOf": "self"},
+            "both": {"aliasOf": "files", "command": "x"},
+            "of-bad": {"aliasOf": "bad"},
+        }}"#,
+    );
+    scratch.file(
+        "home/.mcpx.json",
+        r#"{"mcpServers": {
+            "files": {"command": "f", "args": ["a"], "description": "d", "enabled": false,
+                      "mcpx": {"scope": "session", "max": 9, "tools": ["x"], "profiles": ["p"]}},
+            "bad": {"command": 1},
+        }}"#,
+    );
+    let config = scratch.load();
+    let (ro, files) = (config.server("ro").unwrap(), config.server("files").unwrap());
+    assert!(ro.problem.is_none() && ro.enabled && !files.enabled);
+    assert!(ro.transport == files.transport && ro.digest == files.digest);
+    assert_eq!((ro.options.scope.as_deref(), ro.options.max), (Some("session"), Some(2)));
+    assert_eq!(ro.description.as_deref(), Some("d"));
+    assert!(ro.options.profiles.is_empty() && ro.options.tools.only.is_none());
+    assert!(ro.options.tools.offers("read") && !ro.options.tools.offers("write_file"));
+    assert_eq!(ro.source.as_path(), scratch.path("w/.mcpx.json"));
+    for (name, part) in [
+        ("lost", "there is no server \"fles\"; did you mean \"files\"?"),
+        ("twice", "is an alias itself"),
+        ("self", "there is no server \"self\""),
+        ("both", "beside a definition"),
+        ("of-bad", "\"bad\" cannot be used"),
+    ] {
+        let problem = config.server(name).unwrap().problem.clone().unwrap();
+        assert!(problem.message().contains(part), "{name}: {problem}");
+        assert!(problem.message().contains(".mcpx.json:"), "{name}: {problem}");
+    }
+}
+
+#[test]
+fn a_faulty_pattern_or_profile_is_the_servers_problem() {
+    for (options, part) in [
+        (r#"{"tools": ["/a(/"]}"#, "mcpx.tools[0]: \"/a(/\" has a ( without its )"),
+        (r#"{"excludeTools": "a"}"#, "mcpx.excludeTools: expected a list"),
+        (r#"{"extraIncludeTools": [""]}"#, "is empty"),
+        (r#"{"profiles": ["a,b"]}"#, "cannot be a profile's name"),
+    ] {
+        let text = format!(r#"{{"mcpServers": {{"s": {{"command": "x", "mcpx": {options}}}}}}}"#);
+        let config = load_text(&text);
+        let problem = config.server("s").unwrap().problem.clone().unwrap();
+        assert!(problem.message().contains(part), "{options}: {problem}");
+    }
 }

@@ -3,12 +3,16 @@
 use super::events::Event;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
+use super::selection::{Chosen, selection};
+use super::servers;
 use super::state::{Current, Daemon, VERSION};
 use crate::api::ops::{Id, Operation};
-use crate::api::wire::{CallContext, CallRequest, InstanceRow, NamespaceRow, OpenRun, OpenedRun};
+use crate::api::wire::{
+    CallContext, CallRequest, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles,
+};
 use crate::api::{self, docs};
 use crate::catalog::{Grant, ServerSchema, Tool};
-use crate::config::ServerDef;
+use crate::config::{Selection, ServerDef};
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Call, Caller, InstanceStatus, Namespace, Permit};
 use crate::proc;
@@ -25,6 +29,8 @@ use std::time::Duration;
 struct Fresh {
     #[serde(default)]
     fresh: bool,
+    #[serde(flatten)]
+    chosen: Chosen,
 }
 
 #[derive(Deserialize)]
@@ -33,11 +39,14 @@ struct Wanted {
     server: Vec<String>,
     #[serde(default)]
     fresh: bool,
+    #[serde(flatten)]
+    chosen: Chosen,
 }
 
 #[derive(Deserialize)]
 struct Refreshed {
     servers: Option<Vec<String>>,
+    selection: Option<SelectedProfiles>,
 }
 
 #[derive(Deserialize)]
@@ -130,12 +139,14 @@ fn dispatch(
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
         Id::Health => json_of(&health(daemon)),
         Id::Namespaces => {
-            let fresh = params.parse::<Fresh>(op)?.fresh;
-            json_of(&json!({"namespaces": rows(daemon, &daemon.pool.namespaces(fresh))}))
+            let Fresh { fresh, chosen } = params.parse(op)?;
+            let selection = selection(chosen.said(), asker);
+            let all = daemon.pool.namespaces_of(fresh, &|server| selection.takes(server));
+            json_of(&json!({"namespaces": rows(daemon, &all)}))
         }
         Id::OpenApi => json_of(&docs::openapi(VERSION)),
         Id::OpenRun => open_run(daemon, params.parse(op)?, asker),
-        Id::Refresh => refresh(daemon, params.parse::<Refreshed>(op)?.servers),
+        Id::Refresh => refresh(daemon, params.parse(op)?, asker),
         Id::Reload => reload(daemon),
         Id::Resolve => {
             let dir = params.parse::<Resolved>(op)?.dir;
@@ -149,7 +160,10 @@ fn dispatch(
             let count = daemon.pool.restart(wanted.server.as_deref(), wanted.session.as_deref());
             json_of(&json!({"restarted": count}))
         }
-        Id::Schemas => schemas(daemon, params.parse(op)?),
+        Id::Schemas => schemas(daemon, params.parse(op)?, asker),
+        Id::Servers => servers::list(daemon, params.parse(op)?, asker),
+        Id::PutServer => servers::put(daemon, &params.parse(op)?, asker),
+        Id::DeleteServer => servers::delete(daemon, &params.parse(op)?, asker),
         Id::Setting => json_of(&daemon.current().settings.row(&params.parse::<OfKey>(op)?.key)?),
         Id::Settings => json_of(&json!({"settings": daemon.current().settings.rows()})),
         Id::SetSetting => {
@@ -169,7 +183,7 @@ fn dispatch(
     }
 }
 
-fn json_of(value: &impl Serialize) -> Result<Done> {
+pub(super) fn json_of(value: &impl Serialize) -> Result<Done> {
     serde_json::to_vec(value)
         .map(Done::Json)
         .map_err(|e| Error::new(Kind::Internal, format!("writing an answer: {e}")))
@@ -183,12 +197,21 @@ fn override_setting(daemon: &Daemon, key: String, value: Option<Value>) -> Resul
 }
 
 fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Box<RawValue>> {
+    let run = call.context.run.as_deref().and_then(|id| daemon.runs.get(id).ok());
+    let selection = match (call.context.selection.clone(), run) {
+        (None, Some(run)) => run.selection.clone(),
+        (said, _) => selection(said, asker),
+    };
+    if !selection.all
+        && let Some(refused) = selection.refuses(&*daemon.pool.definition(&call.server)?)
+    {
+        return Err(refused);
+    }
     // What the request brings along comes first, then what its run did.
     let of_run = call.context.run.as_deref().filter(|_| !matches!(asker.origin, Origin::Channel(_)));
     let of_run = of_run.and_then(|id| daemon.runs.get(id).ok()).map(|run| run.carried()).unwrap_or_default();
     let limit = &settings::POOL_CALL_TIMEOUT;
-    let timeout = call.timeout_ms.map(Duration::from_millis);
-    let timeout = timeout.or_else(|| asker.carried.get(limit)).or_else(|| of_run.get(limit));
+    let call_timeout = asker.carried.get(limit).or_else(|| of_run.get(limit));
     let check = &settings::MCP_VALIDATE_ARGUMENTS;
     let validate = asker.carried.get(check).or_else(|| of_run.get(check));
     let limits = limits(daemon, &call.context, asker);
@@ -203,7 +226,8 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
             server: &call.server,
             tool: &call.tool,
             arguments: call.arguments,
-            timeout,
+            timeout: call.timeout_ms.map(Duration::from_millis),
+            call_timeout,
             validate,
             permit: (!limits.is_empty()).then_some(&permit as &Permit<'_>),
             cancel: asker.cancel,
@@ -268,7 +292,8 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     limits.extend(wanted.tools.map(Arc::new));
     let run = daemon.runs.open(wanted.context, tie, limits)?;
     run.carry(asker.carried.clone());
-    let usable = |server: &ServerDef| server.enabled && server.problem.is_none();
+    let usable =
+        |server: &ServerDef| server.enabled && server.problem.is_none() && run.selection.takes(server);
     json_of(&OpenedRun {
         run: run.id.clone(),
         session: run.caller.session.clone(),
@@ -401,12 +426,23 @@ fn said_of_itself(schema: &ServerSchema) -> Option<String> {
 }
 
 /// The servers that were asked for, by configured name; an unknown one is an error row.
-fn wanted(current: &Current, asked: &[String]) -> Vec<Result<String, (String, Error)>> {
+fn wanted(
+    current: &Current,
+    asked: &[String],
+    selection: &Selection,
+) -> Vec<Result<String, (String, Error)>> {
     if asked.is_empty() {
-        let enabled = current.config.servers.iter().filter(|s| s.enabled);
+        let enabled = current.config.servers.iter().filter(|s| s.enabled && selection.takes(s));
         return enabled.map(|s| Ok(s.name.clone())).collect();
     }
-    asked.iter().map(|name| known(current, name).map_err(|e| (name.clone(), e))).collect()
+    let one = |name: &String| {
+        let known = known(current, name)?;
+        match current.config.server(&known).and_then(|server| selection.refuses(server)) {
+            Some(refused) => Err(refused),
+            None => Ok(known),
+        }
+    };
+    asked.iter().map(|name| one(name).map_err(|e| (name.clone(), e))).collect()
 }
 
 /// The configured name that a name or identifier stands for.
@@ -419,13 +455,14 @@ fn known(current: &Current, name: &str) -> Result<String> {
     crate::catalog::names::find_server(name, &names).map(str::to_owned)
 }
 
-fn schemas(daemon: &Arc<Daemon>, asked: Wanted) -> Result<Done> {
+fn schemas(daemon: &Arc<Daemon>, asked: Wanted, asker: &Asker<'_>) -> Result<Done> {
     #[derive(Serialize)]
     struct Schemas<'a> {
         schemas: Vec<&'a ServerSchema>,
         errors: Vec<Value>,
     }
-    let all = each_schema(daemon, &asked.server, asked.fresh);
+    let selection = selection(asked.chosen.said(), asker);
+    let all = each_schema(daemon, &asked.server, asked.fresh, &selection);
     let mut out = Schemas { schemas: Vec::new(), errors: Vec::new() };
     for (name, outcome) in &all {
         match outcome {
@@ -439,16 +476,16 @@ fn schemas(daemon: &Arc<Daemon>, asked: Wanted) -> Result<Done> {
 type Named = (String, Result<Arc<ServerSchema>>);
 
 /// The schemas of the servers that were asked for, in that order; several are read at once.
-fn each_schema(daemon: &Arc<Daemon>, asked: &[String], fresh: bool) -> Vec<Named> {
+fn each_schema(daemon: &Arc<Daemon>, asked: &[String], fresh: bool, selection: &Selection) -> Vec<Named> {
     let current = daemon.current();
-    let wanted = wanted(&current, asked);
+    let wanted = wanted(&current, asked, selection);
     // One alone is asked directly; of several the pool knows how many to ask at once.
     if let [Ok(name)] = &wanted[..] {
         return vec![(name.clone(), daemon.pool.schema(name, fresh))];
     }
     if asked.is_empty() {
-        let all = daemon.pool.namespaces(fresh).into_iter().filter(|(server, _)| server.enabled);
-        return all.map(|(server, schema)| (server.name.clone(), schema)).collect();
+        let all = daemon.pool.namespaces_of(fresh, &|server| server.enabled && selection.takes(server));
+        return all.into_iter().map(|(server, schema)| (server.name.clone(), schema)).collect();
     }
     let (send, receive) = std::sync::mpsc::channel();
     let mut out: Vec<Option<Named>> = Vec::new();
@@ -491,15 +528,17 @@ fn in_a_thread<F: FnOnce() + Send + 'static>(f: F) -> std::result::Result<(), F>
     }
 }
 
-fn refresh(daemon: &Arc<Daemon>, servers: Option<Vec<String>>) -> Result<Done> {
-    let Some(asked) = servers.filter(|s| !s.is_empty()) else {
-        return json_of(&json!({"namespaces": rows(daemon, &daemon.pool.namespaces(true))}));
+fn refresh(daemon: &Arc<Daemon>, wanted: Refreshed, asker: &Asker<'_>) -> Result<Done> {
+    let selection = selection(wanted.selection, asker);
+    let Some(asked) = wanted.servers.filter(|s| !s.is_empty()) else {
+        let all = daemon.pool.namespaces_of(true, &|server| selection.takes(server));
+        return json_of(&json!({"namespaces": rows(daemon, &all)}));
     };
     let current = daemon.current();
     for name in &asked {
         known(&current, name)?;
     }
-    let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true)
+    let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true, &selection)
         .iter()
         .filter_map(|(name, schema)| Some(row(&current, current.config.server(name)?, schema)))
         .collect();

@@ -3,6 +3,7 @@
 
 use crate::api::wire::CallContext;
 use crate::catalog::{Grant, ServerSchema, Tool, names};
+use crate::config::Selection;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Caller, Cancel};
 use crate::proc;
@@ -28,6 +29,8 @@ pub struct Run {
     pub id: String,
     /// Who its calls are made for.
     pub caller: Caller,
+    /// The servers that it works with.
+    pub selection: Selection,
     /// Pulled when the run ends: its calls are cancelled and its channels closed.
     pub ended: Cancel,
     /// A token for TCP requests of this run.
@@ -83,6 +86,7 @@ impl Runs {
     pub fn open(&self, context: CallContext, tie: Tie, limits: Vec<Arc<Vec<Grant>>>) -> Result<Arc<Run>> {
         // Unguessable: whoever knows it may open the run's channel.
         let id = util::random_hex(8)?;
+        let selection = context.selection.clone().map_or_else(Selection::everything, Selection::from);
         let mut caller = caller(context);
         if caller.session.is_empty() {
             caller.session = self.mint("run");
@@ -93,6 +97,7 @@ impl Runs {
         let run = Arc::new(Run {
             id: id.clone(),
             caller,
+            selection,
             ended: Cancel::new(),
             token: util::random_hex(32)?,
             limits,

@@ -80,6 +80,7 @@ impl Fixture {
     fn connect(&self) -> Result<Client, Error> {
         let headers = [("X-Own", "yes"), ("Accept", "nonsense")];
         let def = ServerDef {
+            alias_of: None,
             name: "web".into(),
             transport: Transport::Http {
                 url: self.url.clone(),

@@ -33,6 +33,7 @@ done
 
 fn def(command: &str, args: &[&str]) -> ServerDef {
     ServerDef {
+        alias_of: None,
         name: "fixture".into(),
         transport: Transport::Stdio {
             command: command.into(),

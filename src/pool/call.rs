@@ -44,7 +44,7 @@ impl Pool {
     /// `isError` in it is no error here.
     ///
     /// # Errors
-    /// `NotFound` (server or tool, with the nearest names), `Refused` (disabled),
+    /// `NotFound` (server or tool, with the nearest names), `Refused` (disabled, or a tool that a filter withholds),
     /// `Usage` (arguments that break the schema), `Busy`, `Unavailable` (did not
     /// start; nothing was sent), `OutcomeUnknown` (the connection broke, or the
     /// server was stopped, after sending), `Timeout`, `Cancelled`, `Tool` (a JSON-RPC error).
@@ -78,8 +78,9 @@ impl Errand<'_> {
         let mut prepared = None;
         let known = server.core.known(limits.ttl);
         if let Some(known) = &known {
-            match self.prepare(known, limits) {
+            match self.prepare(&server.offered(known.clone()), limits) {
                 Ok(ready) => prepared = Some(ready),
+                // A filter is the configuration's: the server could not change it.
                 Err(error) if known.live || error.kind() == Kind::Refused => return Err(error),
                 // What disk remembers may be behind the server: ask before refusing.
                 Err(_) => {}
@@ -113,7 +114,7 @@ impl Errand<'_> {
                     Err(error) => return self.unsent(error, &lease),
                 };
                 lease.instance.note_answer(false);
-                self.prepare(&known, limits)?
+                self.prepare(&server.offered(known), limits)?
             }
         };
         self.send(&lease, prepared, limits)
@@ -123,7 +124,7 @@ impl Errand<'_> {
         let timeout = match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
             Some(limit) => Some(whole_millis(limit.saturating_sub(self.begun.elapsed()))),
-            None => limits.call_timeout,
+            None => self.call_timeout(limits),
         };
         if timeout.is_some_and(|t| t.is_zero()) {
             return Err(Error::new(Kind::Timeout, "timed out before the call was sent").tool(prepared.tool));
@@ -184,12 +185,18 @@ impl Errand<'_> {
         Err(error)
     }
 
+    /// How long the call itself may take, where the caller says nothing about its own patience.
+    fn call_timeout(&self, limits: &Limits) -> Option<Duration> {
+        let own = self.call.call_timeout.map(|limit| Some(limit).filter(|l| !l.is_zero()));
+        own.unwrap_or(limits.call_timeout)
+    }
+
     /// Until when the caller waits for its turn.
     fn deadline(&self, limits: &Limits) -> Option<Instant> {
         match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
             Some(limit) => Some(self.begun + limit),
-            None => limits.call_timeout.map(|limit| self.begun + limits.start_timeout + limit),
+            None => self.call_timeout(limits).map(|limit| self.begun + limits.start_timeout + limit),
         }
     }
 

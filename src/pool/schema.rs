@@ -10,7 +10,7 @@ use super::scope::{Key, Scope};
 use super::server::Server;
 use super::ticket::{Ticket, Unanswered};
 use super::{Caller, Pool};
-use crate::catalog::{ServerSchema, Tool, names};
+use crate::catalog::{ServerSchema, Tool, filter, names};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::proc;
@@ -28,6 +28,8 @@ pub(super) struct Known {
     by_name: HashMap<String, usize>,
     /// It was read by this pool, from a running server; else it is a memory from disk, and may be stale.
     pub live: bool,
+    /// When this is what a filter lets through: all that there is, and the definition with the filter.
+    whole: Option<(Arc<Known>, Arc<ServerDef>)>,
 }
 
 /// One who waits for a listing.
@@ -35,6 +37,17 @@ pub(super) type Listener = Ticket<Result<Arc<Known>>>;
 
 impl Known {
     fn new(schema: ServerSchema, live: bool) -> Arc<Known> {
+        Arc::new(Known::index(schema, live))
+    }
+
+    /// What the definition's filter lets through.
+    pub fn filtered(self: &Arc<Known>, def: &Arc<ServerDef>) -> Arc<Known> {
+        let schema = filter::schema(def, self.schema.as_ref().clone());
+        let whole = Some((self.clone(), def.clone()));
+        Arc::new(Known { whole, ..Known::index(schema, self.live) })
+    }
+
+    fn index(schema: ServerSchema, live: bool) -> Known {
         // The forms that `find_tool` knows, weakest first, so that the strongest of two equal ones stays.
         let names = || schema.tools.iter().map(|t| t.name.as_str());
         let forms = [names::unique_idents(names()), names::unique_members(names())];
@@ -42,14 +55,24 @@ impl Known {
         for form in forms.into_iter().chain([names().map(str::to_owned).collect()]) {
             by_name.extend(form.into_iter().enumerate().map(|(at, name)| (name, at)));
         }
-        Arc::new(Known { schema: Arc::new(schema), by_name, live })
+        Known { schema: Arc::new(schema), by_name, live, whole: None }
     }
 
     /// The tool of this name, its identifier, or something close enough to be meant.
+    ///
+    /// # Errors
+    /// `Refused` when the tool is there but withheld; `NotFound` with the nearest names.
     pub fn tool(&self, wanted: &str) -> Result<&Tool> {
-        match self.by_name.get(wanted) {
-            Some(&at) => Ok(&self.schema.tools[at]),
-            None => names::find_tool(&self.schema.tools, wanted, &self.schema.server),
+        if let Some(&at) = self.by_name.get(wanted) {
+            return Ok(&self.schema.tools[at]);
+        }
+        let near = || names::find_tool(&self.schema.tools, wanted, &self.schema.server);
+        let Some((whole, def)) = &self.whole else { return near() };
+        // A withheld tool's own name is no misspelling of another's.
+        let withheld = |tool: &Tool| filter::refusal(def, &tool.name);
+        match whole.by_name.get(wanted).and_then(|&at| withheld(&whole.schema.tools[at])) {
+            Some(refused) => Err(refused),
+            None => near().map_err(|e| whole.tool(wanted).ok().and_then(withheld).unwrap_or(e)),
         }
     }
 }
@@ -254,7 +277,17 @@ impl Pool {
     /// asked are asked in parallel, at most `catalog.concurrency` at once, and
     /// each within its `startTimeout`; one that fails is a row with its reason.
     pub fn namespaces(self: &Arc<Self>, fresh: bool) -> Vec<Namespace> {
-        let (servers, settings) = self.servers_and_settings();
+        self.namespaces_of(fresh, &|_| true)
+    }
+
+    /// The same, of those servers alone that are wanted; the others are not asked.
+    pub fn namespaces_of(
+        self: &Arc<Self>,
+        fresh: bool,
+        wanted: &dyn Fn(&ServerDef) -> bool,
+    ) -> Vec<Namespace> {
+        let (mut servers, settings) = self.servers_and_settings();
+        servers.retain(|server| wanted(&server.def));
         let mut rows: Vec<Option<Result<Arc<ServerSchema>>>> = servers
             .iter()
             .map(|server| match server.usable() {
@@ -293,7 +326,7 @@ impl Pool {
     pub fn known(&self, server: &str) -> Option<Arc<ServerSchema>> {
         let server = self.server(server).ok()?;
         let limits = server.usable().ok()?;
-        server.core.known(limits.ttl).map(|known| known.schema.clone())
+        server.core.known(limits.ttl).map(|known| server.offered(known).schema.clone())
     }
 
     fn schema_of(&self, server: &Arc<Server>, fresh: bool) -> Result<Arc<ServerSchema>> {
@@ -322,7 +355,7 @@ impl Pool {
             return match server.core.list(&lease.upstream, &options, before.as_ref()) {
                 Ok(known) => {
                     lease.instance.note_answer(false);
-                    Ok(known.schema.clone())
+                    Ok(server.offered(known).schema.clone())
                 }
                 Err(error) => {
                     lease.instance.note_error(error.message());
@@ -336,7 +369,7 @@ impl Pool {
 impl Server {
     /// The schema, unless it is older than `ttl`.
     fn recent(&self, ttl: Duration) -> Option<Arc<ServerSchema>> {
-        let schema = self.core.known(ttl)?.schema.clone();
+        let schema = self.offered(self.core.known(ttl)?).schema.clone();
         let age = util::now_ms().saturating_sub(schema.fetched_at);
         (u128::from(age) < ttl.as_millis()).then_some(schema)
     }

@@ -4,13 +4,14 @@
 use super::connect::Cancel;
 use super::core::{Core, Pace, Shared};
 use super::instance::{Lease, Visit};
+use super::schema::Known;
 use super::scope::{Key, Scope};
 use crate::catalog::names;
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Settings};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A definition, the limits that hold for it, and what lasts of it.
@@ -19,6 +20,8 @@ pub(super) struct Server {
     pub core: Arc<Core>,
     pub settings: Settings,
     limits: Result<Limits>,
+    /// What was known, and what of it is offered.
+    offered: Mutex<Option<(Arc<Known>, Arc<Known>)>>,
 }
 
 /// What the server's own block says, else the settings.
@@ -103,6 +106,23 @@ impl Server {
         })
     }
 
+    /// What of the known tools is offered under the definition's filter. The unfiltered
+    /// belongs to the core, which outlives a change of the filter.
+    pub fn offered(&self, known: Arc<Known>) -> Arc<Known> {
+        if self.def.options.tools.is_open() {
+            return known;
+        }
+        let mut kept = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((of, offered)) if Arc::ptr_eq(of, &known) => offered.clone(),
+            _ => {
+                let offered = known.filtered(&self.def);
+                *kept = Some((known, offered.clone()));
+                offered
+            }
+        }
+    }
+
     /// A turn at the instance of this key. `None`: it ended meanwhile, or the
     /// definition changed; nothing was sent, look the server up again.
     pub fn lease(&self, key: &Key, deadline: Option<Instant>, cancel: &Cancel) -> Result<Option<Lease>> {
@@ -142,7 +162,7 @@ impl Servers {
                     .filter(|old| old.core.name == def.name && old.core.digest == def.digest && def.enabled);
                 let core = kept.map_or_else(|| Core::new(&def, shared.clone()), |old| old.core.clone());
                 let limits = Limits::of(&def, &settings);
-                Arc::new(Server { core, limits, settings: settings.clone(), def })
+                Arc::new(Server { core, limits, settings: settings.clone(), offered: Mutex::default(), def })
             })
             .collect();
         let idents = names::unique_idents(list.iter().map(|s| s.def.name.as_str()));

@@ -327,6 +327,7 @@ impl Connector for Starter {
 pub(super) fn def(name: &str) -> ServerDef {
     let command = format!("run-{name}");
     ServerDef {
+        alias_of: None,
         name: name.into(),
         digest: util::digest([command.as_bytes()], 16),
         transport: Transport::Stdio { command, args: vec![], env: vec![], cwd: None },
@@ -412,7 +413,17 @@ pub(super) fn call(
 ) -> Result<Value> {
     let arguments = Some(to_raw_value(&arguments).unwrap());
     let result = pool.call(
-        Call { server, tool, arguments, timeout, validate: None, permit: None, cancel, progress: None },
+        Call {
+            server,
+            tool,
+            arguments,
+            timeout,
+            call_timeout: None,
+            validate: None,
+            permit: None,
+            cancel,
+            progress: None,
+        },
         caller,
     )?;
     let result: Value = serde_json::from_str(result.get()).unwrap();

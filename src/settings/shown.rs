@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use serde_json::{Value, json};
 
 impl Settings {
-    /// Every setting as a row; see [`Resolved::row`].
+    /// Every setting as a row; see `Resolved::row`.
     pub fn rows(&self) -> Vec<Value> {
         ALL.iter().zip(self.iter()).map(|(setting, row)| row.row(*setting)).collect()
     }

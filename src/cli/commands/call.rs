@@ -59,7 +59,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let (server, tool) = names::split_target(&target, &servers)?;
     let def = world.config.server(&server).cloned();
     let def = def.ok_or_else(|| super::super::internal(format!("{server} is not configured")))?;
-    if let Some(problem) = schemas::unusable(&def) {
+    if let Some(problem) = schemas::unusable(world, &def) {
         return Err(problem);
     }
     let schema = match forms.need_schema() {

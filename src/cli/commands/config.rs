@@ -166,7 +166,8 @@ fn sources(cx: &mut Cx) -> Result<u8> {
         let of = |r: &&&Resolved| matches!(&r.source, Source::File(path, _) if path.as_path() == file.path);
         parts.push((format!("FROM FILE {}", file.path.display()), rows.iter().filter(of).copied().collect()));
     }
-    let titles: [(&str, fn(&Source) -> bool); 3] = [
+    type Chosen = fn(&Source) -> bool;
+    let titles: [(&str, Chosen); 3] = [
         ("FROM ENVIRONMENT", |s| matches!(s, Source::Env(_))),
         ("FROM PRESET", |s| matches!(s, Source::Preset(..))),
         ("FROM FLAG", |s| matches!(s, Source::Flag(_))),

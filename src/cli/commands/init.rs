@@ -2,6 +2,8 @@
 
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::{Cx, own_path};
+use super::servers;
+use crate::config::{self, LoadOptions};
 use crate::error::{Error, Kind, Result};
 use crate::proc::find_program;
 use crate::util::Env;
@@ -20,15 +22,18 @@ pub static COMMAND: Command = Command {
     summary: "Write a .mcpx.json to start from",
     about: "Writes .mcpx.json into the working directory, or into the directory given. A file that is there already \
             is left alone. The starter offers the demonstration server, shows in comments how others are written, and \
-            may be checked in; --demo writes nothing but the demonstration server, with this binary's own path.",
+            may be checked in; --demo writes nothing but the demonstration server, with this binary's own path; --import \
+            writes what other hosts (Claude Code, Cursor, VS Code and so on) have configured for the user and here.",
     flags: &[
         Flag::switch("demo", "Configure the demonstration server alone, by this binary's own path"),
+        Flag::switch("import", "Take over the servers that other hosts have"),
         Flag::switch("force", "Overwrite a file that is there already"),
     ],
     settings: &[],
     examples: &[
         example("mcpx init", "a commented starter that works at once"),
         example("mcpx init --demo", "the demonstration server alone"),
+        example("mcpx init --import", "what other hosts have; mcpx servers import does more"),
     ],
     run,
 };
@@ -38,6 +43,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let path = std::path::absolute(dir)
         .map_err(|e| Error::new(Kind::Unavailable, format!("finding {}: {e}", dir.display())))?
         .join(".mcpx.json");
+    if cx.inv.has("import") {
+        return import(cx, &path);
+    }
     let text = if cx.inv.has("demo") { demo()? } else { starter(&cx.env)? };
     write(&path, &text, cx.inv.has("force"))?;
     if cx.json() {
@@ -48,6 +56,32 @@ fn run(cx: &mut Cx) -> Result<u8> {
     cx.out.line(&format!("wrote {}\n{next}", path.display()))?;
     Ok(0)
 }
+
+/// Writes what other hosts have.
+fn import(cx: &mut Cx, path: &Path) -> Result<u8> {
+    if cx.inv.has("demo") {
+        return Err(super::super::args::usage("--demo and --import contradict each other"));
+    }
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    write(path, IMPORTED, cx.inv.has("force"))?;
+    let (dirs, uid) = (cx.dirs()?, crate::proc::uid());
+    // With the new file in it, which hides nothing yet.
+    let config = config::load(&LoadOptions { explicit: None, dir, env: &cx.env, dirs: &dirs, uid })?;
+    let what = servers::Import { dir, config: &config, force: false, dry: false };
+    let sources = servers::Source::all(cx, dir)?;
+    let rows = servers::import(&what, &sources, &|_| Ok(path.to_owned()), false)?;
+    if cx.json() {
+        let rows: Vec<_> = rows.iter().map(|row| row.to_json()).collect();
+        cx.out.json(&json!({"ok": true, "path": path, "servers": rows}))?;
+    } else {
+        let text = servers::import_text(&rows, false);
+        cx.out.text(&format!("wrote {}\n{text}", path.display()))?;
+    }
+    Ok(0)
+}
+
+/// What a file is before servers are imported into it.
+const IMPORTED: &str = "// The MCP servers that mcpx offers here, taken over from other hosts.\n{\n  \"mcpServers\": {\n  },\n}\n";
 
 fn write(path: &Path, text: &str, force: bool) -> Result<()> {
     let shown = path.display();

@@ -22,6 +22,7 @@ pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
+pub mod servers;
 pub mod settings;
 pub mod status;
 pub mod stop;
@@ -50,6 +51,7 @@ pub static COMMANDS: &[&Command] = &[
     &reload::COMMAND,
     &resolve::COMMAND,
     &init::COMMAND,
+    &servers::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
     &version::COMMAND,

@@ -4,6 +4,7 @@ use super::super::command::{Command, Group, MANY, Rest, example};
 use super::super::cx::{Cx, no_servers};
 use super::super::progress::Progress;
 use super::super::schemas;
+use crate::api::wire::SelectedProfiles;
 use crate::error::Result;
 use crate::settings;
 use serde_json::json;
@@ -30,7 +31,10 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return Err(no_servers(world, "there is nothing to refresh"));
     }
     let names: Vec<String> = schemas::select(world, &wanted)?.iter().map(|n| n.def.name.clone()).collect();
-    let body = if wanted.is_empty() { json!({}) } else { json!({"servers": names}) };
+    let body = match wanted.is_empty() {
+        true => json!({"selection": SelectedProfiles::from(&world.selection)}),
+        false => json!({"servers": names}),
+    };
     let progress = Progress::start("reading the servers' tools");
     let answer = cx.daemon(&progress)?.json("POST", "/v1/refresh", Some(&body))?;
     drop(progress);

@@ -119,7 +119,10 @@ fn a_run_without_a_connection_ends_when_it_is_closed_or_abandoned() {
     let good = headers(&running);
     let (status, opened) = ask(&mut connect(&running), "POST", "/v1/runs", &good, "{}");
     assert_eq!(status, 200);
-    assert_eq!(opened["token"], running.daemon.current().token);
+    let run = running.daemon.runs.get(opened["run"].as_str().unwrap()).unwrap();
+    assert_eq!(opened["token"], run.token);
+    assert_ne!(run.token, running.daemon.current().token);
+    drop(run);
     assert_eq!(running.daemon.runs.count().0, 1);
     let path = format!("/v1/runs/{}", opened["run"].as_str().unwrap());
     assert_eq!(ask(&mut connect(&running), "DELETE", &path, &good, "").0, 200);
@@ -137,4 +140,17 @@ fn a_run_without_a_connection_ends_when_it_is_closed_or_abandoned() {
     drop(ended.take_stdin());
     ended.wait();
     eventually("the run is closed", || running.daemon.runs.count().0 == 0);
+}
+
+#[test]
+fn a_server_is_not_configured_with_a_token_that_scripts_have() {
+    let running = running(&json!({}));
+    let mut reader = connect(&running);
+    let body = r#"{"definition":{"command":"touch"}}"#;
+    let (status, answer) = ask(&mut reader, "PUT", "/v1/servers/x", &headers(&running), body);
+    assert_eq!((status, &answer["error"]["kind"]), (403, &json!("refused")), "{answer}");
+    let (status, _) = ask(&mut reader, "DELETE", "/v1/servers/fake", &headers(&running), "");
+    assert_eq!(status, 403);
+    let (status, answer) = ask(&mut reader, "GET", "/v1/servers", &headers(&running), "");
+    assert_eq!((status, answer["servers"].as_array().unwrap().len()), (200, 1));
 }

@@ -151,6 +151,26 @@ pub static CATALOG_DESCRIBE: Setting<i64> = Setting::new(
     .doc("0 shows none."),
 );
 
+pub static CATALOG_PROFILE: Setting<Vec<String>> = Setting::new(
+    Spec::new("catalog.profile", Kind::List, "Profiles whose servers are taken besides the default set")
+        .client()
+        .flags(&["--profile"])
+        .env(&["MCPX_PROFILE"])
+        .doc("A server names its profiles in `\"mcpx\": {\"profiles\": […]}`."),
+);
+
+pub static CATALOG_SKIP_DEFAULT: Setting<bool> = Setting::new(
+    Spec::new("catalog.skipDefault", Kind::Bool, "Leave out the servers that name no profile")
+        .client()
+        .flags(&["--skip-default"]),
+);
+
+pub static CATALOG_ALL_PROFILES: Setting<bool> = Setting::new(
+    Spec::new("catalog.allProfiles", Kind::Bool, "Take every server, whatever its profiles")
+        .client()
+        .flags(&["--all-profiles"]),
+);
+
 pub static SEARCH_LIMIT: Setting<i64> = Setting::new(
     Spec::new("search.limit", Kind::Int(1, 10_000), "How many results a search prints")
         .client()

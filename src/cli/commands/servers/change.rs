@@ -1,0 +1,80 @@
+//! `mcpx servers remove`, `enable` and `disable`.
+
+use super::super::super::args::usage;
+use super::super::super::cx::{Cx, World};
+use super::super::super::out::note;
+use super::{afterwards, announce, explicit, find, listener, target};
+use crate::config::servers;
+use crate::error::Result;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Removes a server from the nearest file that has it, or from the one that was chosen.
+pub fn remove(cx: &mut Cx, typed: &str) -> Result<u8> {
+    let world = cx.world()?;
+    let name = find(world, typed)?;
+    let path = chosen(cx, world, &name)?;
+    let client = listener(cx);
+    let Some(change) = servers::remove(&path, &name)? else {
+        let def = world.config.server(&name);
+        let place = def.map(|d| format!("{}:{} has it", d.source.display(), d.line)).unwrap_or_default();
+        return Err(usage(format!("{} has no server \"{name}\"", path.display())).server(&name).hint(place));
+    };
+    let told = announce(client);
+    let after = afterwards(cx)?;
+    if let Some(def) = after.server(&name) {
+        note(&format!(
+            "{}:{} has a server of that name too, which counts now",
+            def.source.display(),
+            def.line
+        ));
+    }
+    for def in after.servers.iter().filter(|d| d.alias_of.as_deref() == Some(name.as_str())) {
+        note(&format!("\"{}\" was an alias of it, and cannot be used any more", def.name));
+    }
+    report(cx, &name, &change.path, "removed", told)
+}
+
+/// Switches a server on or off.
+pub fn switch(cx: &mut Cx, typed: &str, on: bool) -> Result<u8> {
+    let world = cx.world()?;
+    let name = find(world, typed)?;
+    let path = chosen(cx, world, &name)?;
+    let client = listener(cx);
+    let change = servers::switch(&path, &name, on)?;
+    let told = announce(client);
+    if let Some(def) = afterwards(cx)?.server(&name).filter(|d| d.enabled != on) {
+        let word = if def.enabled { "on" } else { "off" };
+        note(&format!("a nearer file keeps it {word}"));
+    }
+    let verb = match (change.changed, on) {
+        (false, _) => "unchanged",
+        (true, true) => "enabled",
+        (true, false) => "disabled",
+    };
+    report(cx, &name, &change.path, verb, told)
+}
+
+/// The file to change: the one that was chosen, else the nearest that mentions the server.
+fn chosen(cx: &Cx, world: &World, name: &str) -> Result<PathBuf> {
+    if cx.inv.has("project") || cx.inv.has("user") || explicit(cx, world).is_some() {
+        return target(cx, world);
+    }
+    for source in &world.config.sources {
+        if servers::block(&source.path, name)?.is_some() {
+            return Ok(source.path.clone());
+        }
+    }
+    target(cx, world)
+}
+
+fn report(cx: &mut Cx, name: &str, path: &std::path::Path, verb: &str, told: bool) -> Result<u8> {
+    if cx.json() {
+        cx.out.json(&json!({"ok": true, "server": name, "path": path, "change": verb, "reloaded": told}))?;
+    } else if verb == "unchanged" {
+        cx.out.line(&format!("{name} is so already in {}", path.display()))?;
+    } else {
+        cx.out.line(&format!("{verb} {name} in {}", path.display()))?;
+    }
+    Ok(0)
+}
