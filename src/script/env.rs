@@ -169,6 +169,8 @@ exception is a shebang that says otherwise: `env -i` starts from nothing, `env -
 both then get what stands below. `script.permissions` does not change any of this: it limits files, network and
 processes, not the environment. Think of that before you put a secret into a shell that runs mcpx.
 
+For Python, `PYTHONPATH` is extended as well, so that `import mcpx` finds the client beside `MCPX_CLIENT`.
+
 Where it happens: `Prepared::plan` in `src/script/plan.rs` puts a script's environment together, for every script that
 mcpx starts; `script_env` in `src/script/env.rs` is the only place that makes the variables below.
 

@@ -6,6 +6,7 @@
 pub mod dispatch;
 pub mod effects;
 pub mod env;
+pub mod env_file;
 mod faults;
 pub mod launcher;
 pub mod named;
@@ -16,10 +17,11 @@ mod records;
 pub mod run;
 pub mod runtimes;
 mod scan;
+mod shown;
 mod variables;
 
 pub use faults::Faults;
-pub use launcher::{Namespace, client_module};
+pub use launcher::{Namespace, client_module, python_module};
 pub use named::{NamedScript, list as named_scripts};
 pub use plan::{Link, Local, Plan, Prepared, RunSpec, Source, prepare};
 pub use records::LogRecord;

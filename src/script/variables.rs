@@ -235,7 +235,7 @@ pub static VARIABLES: &[Variable] = &[
         "MCPX_CLIENT",
         &[Runner],
         "always",
-        "the generated client module",
+        "the generated client module; for a script in Python, `mcpx.py`",
         "the generated client (`paths.client`)",
     ),
     row(

@@ -38,6 +38,19 @@ pub static SCRIPT_RUNTIMES: Setting<Value> = Setting::new(
     ),
 );
 
+pub static SCRIPT_INTERPRETER: Setting<Value> = Setting::new(
+    Spec::new(
+        "script.interpreter",
+        Kind::Json,
+        "What runs a script by its extension: `{\"rb\": \"ruby -w\"}`",
+    )
+    .client()
+    .doc(
+        "A command, or a list of its words; deno, bun and node may be named as well. A \
+         script's first line outranks it. Without it: sh, bash, py, rb, pl.",
+    ),
+);
+
 pub static SCRIPT_PERMISSIONS: Setting<String> = Setting::new(
     Spec::new(
         "script.permissions",
