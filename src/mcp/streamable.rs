@@ -30,6 +30,8 @@ const RESUMES: usize = 5;
 
 /// How long the server is left alone after a stream's end unless it says otherwise.
 const RETRY: Duration = Duration::from_secs(1);
+/// With less than this left there is no time for another attempt.
+const TOO_SHORT: Duration = Duration::from_millis(5);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
 /// A stream that is silent for so long is begun anew: what lies between may have forgotten it.
@@ -301,7 +303,7 @@ impl Streamable {
             return event;
         }
         // ureq's clock and ours may differ by a little.
-        if left(deadline).is_some_and(|left| left < Duration::from_millis(5)) {
+        if left(deadline).is_some_and(|left| left < TOO_SHORT) {
             return Event::TimedOut;
         }
         Event::Done(Outcome::Broken(format!(
