@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+/// By how much ureq's clock and ours may differ when a time-out ends a body.
+const CLOCKS: Duration = Duration::from_millis(5);
+
 /// Redirects that one message follows; a sound server needs one, for a slash.
 const REDIRECTS: usize = 3;
 
@@ -300,8 +303,7 @@ impl Streamable {
         if let Some(event) = tick(Instant::now()) {
             return event;
         }
-        // ureq's clock and ours may differ by a little.
-        if left(deadline).is_some_and(|left| left < Duration::from_millis(5)) {
+        if left(deadline).is_some_and(|left| left < CLOCKS) {
             return Event::TimedOut;
         }
         Event::Done(Outcome::Broken(format!(
