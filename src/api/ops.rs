@@ -12,15 +12,18 @@ pub enum Id {
     Call,
     Channel,
     CloseRun,
+    DeleteServer,
     Health,
     Namespaces,
     OpenApi,
     OpenRun,
+    PutServer,
     Refresh,
     Reload,
     Resolve,
     Restart,
     Schemas,
+    Servers,
     SetSetting,
     Setting,
     Settings,
@@ -358,6 +361,64 @@ pub static OPERATIONS: &[Operation] = &[
               daemon goes on with the last good one, and `problem` says what is wrong.",
     },
     Operation {
+        id: Id::Servers,
+        name: "servers",
+        method: Method::Get,
+        path: "/v1/servers",
+        params: &[PROFILE, SKIP_DEFAULT, ALL_PROFILES],
+        returns: Returns::Record(&r::SERVERS),
+        mutates: false,
+        waits: false,
+        on_channel: false,
+        words: &["servers", "list"],
+        help: "every configured server, as its file has it",
+        doc: "Secrets are stars; a text that only refers to a variable is no secret. Starts nothing.",
+    },
+    Operation {
+        id: Id::PutServer,
+        name: "putServer",
+        method: Method::Put,
+        path: "/v1/servers/{name}",
+        params: &[
+            in_path("name", "the server's configured name"),
+            required(body(field("definition", Shape::Object, "its block, as in a configuration file"))),
+            body(field(
+                "file",
+                Shape::Text,
+                "which of the daemon's configuration files; the one that has the server, else the nearest, when absent",
+            )),
+        ],
+        returns: Returns::Record(&r::CHANGED_SERVER),
+        mutates: true,
+        waits: false,
+        on_channel: false,
+        words: &["servers", "add"],
+        help: "add a server to a configuration file, or replace it there",
+        doc: "The file keeps its comments and layout, and the daemon follows at once; servers that did not change \
+              keep their instances. On the unix socket only: a definition is a program that will be started.",
+    },
+    Operation {
+        id: Id::DeleteServer,
+        name: "deleteServer",
+        method: Method::Delete,
+        path: "/v1/servers/{name}",
+        params: &[
+            in_path("name", "the server's configured name"),
+            in_query(
+                "file",
+                Shape::Text,
+                "which of the daemon's configuration files; the one that has it when absent",
+            ),
+        ],
+        returns: Returns::Record(&r::CHANGED_SERVER),
+        mutates: true,
+        waits: false,
+        on_channel: false,
+        words: &["servers", "remove"],
+        help: "remove a server from a configuration file",
+        doc: "Its instances finish what is in flight, and stop. On the unix socket only.",
+    },
+    Operation {
         id: Id::Settings,
         name: "settings",
         method: Method::Get,
@@ -522,7 +583,7 @@ mod tests {
         let mut names = HashSet::new();
         for op in OPERATIONS {
             assert!(names.insert(op.name), "{} is there twice", op.name);
-            let path = op.path.replace("{run}", "abc").replace("{key}", "abc");
+            let path = op.path.replace("{run}", "abc").replace("{key}", "abc").replace("{name}", "abc");
             let (found, values) = route(op.method, &path).unwrap();
             assert_eq!(found.id, op.id);
             let declared = op.params.iter().filter(|p| p.place == Place::Path).count();

@@ -220,6 +220,44 @@ pub static OPENED_RUN: Record = Record {
 /// `closeRun` and `shutdown`.
 pub static DONE: Record = Record { name: "Done", fields: &[always("ok", Shape::Boolean, "true")] };
 
+static SERVER: Record = Record {
+    name: "Server",
+    fields: &[
+        always("name", Shape::Text, "its configured name"),
+        always("ident", Shape::Text, "the identifier that stands for it in a program"),
+        always("enabled", Shape::Boolean, "it is switched on"),
+        always("selected", Shape::Boolean, "it is among those that the asker works with"),
+        maybe("description", Shape::Text, "what it is for"),
+        maybe("aliasOf", Shape::Text, "the server that it is under another name"),
+        maybe("profiles", TEXTS, "the profiles that it belongs to"),
+        always("definition", Shape::Any, "its block as the file has it, secrets masked"),
+        always("source", Shape::Text, "the configuration file that defines it"),
+        always("line", Shape::Integer, "the line of its name in that file"),
+        maybe("error", Shape::Record(&ERROR), "why it cannot be used"),
+    ],
+};
+
+/// `servers`.
+pub static SERVERS: Record = Record {
+    name: "Servers",
+    fields: &[always(
+        "servers",
+        Shape::List(&Shape::Record(&SERVER)),
+        "one row a server, in the configuration's order",
+    )],
+};
+
+/// `putServer` and `deleteServer`.
+pub static CHANGED_SERVER: Record = Record {
+    name: "ChangedServer",
+    fields: &[
+        always("server", Shape::Text, "its configured name"),
+        always("path", Shape::Text, "the file"),
+        always("change", Shape::Text, "`added`, `replaced`, `removed`, or `unchanged`"),
+        maybe("problem", Shape::Record(&ERROR), "why the server, or the configuration, cannot be used"),
+    ],
+};
+
 /// `restart`.
 pub static RESTARTED: Record = Record {
     name: "Restarted",

@@ -3,6 +3,8 @@
 use super::events::Event;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
+use super::selection::{Chosen, selection};
+use super::servers;
 use super::state::{Current, Daemon, VERSION};
 use crate::api::ops::{Id, Operation};
 use crate::api::wire::{
@@ -22,28 +24,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A choice among the servers, as a query says it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Chosen {
-    profile: Option<Vec<String>>,
-    skip_default: Option<bool>,
-    all_profiles: Option<bool>,
-}
-
-impl Chosen {
-    /// The choice, if there is one.
-    fn said(self) -> Option<SelectedProfiles> {
-        (self.profile.is_some() || self.skip_default.is_some() || self.all_profiles.is_some()).then(|| {
-            SelectedProfiles {
-                profile: self.profile.unwrap_or_default(),
-                skip_default: self.skip_default.unwrap_or(false),
-                all_profiles: self.all_profiles.unwrap_or(false),
-            }
-        })
-    }
-}
 
 #[derive(Deserialize)]
 struct Fresh {
@@ -170,6 +150,9 @@ fn dispatch(
             json_of(&json!({"restarted": count}))
         }
         Id::Schemas => schemas(daemon, params.parse(op)?, asker),
+        Id::Servers => servers::list(daemon, params.parse(op)?, asker),
+        Id::PutServer => servers::put(daemon, &params.parse(op)?, asker),
+        Id::DeleteServer => servers::delete(daemon, &params.parse(op)?, asker),
         Id::Setting => json_of(&daemon.current().settings.row(&params.parse::<OfKey>(op)?.key)?),
         Id::Settings => json_of(&json!({"settings": daemon.current().settings.rows()})),
         Id::SetSetting => {
@@ -189,7 +172,7 @@ fn dispatch(
     }
 }
 
-fn json_of(value: &impl Serialize) -> Result<Done> {
+pub(super) fn json_of(value: &impl Serialize) -> Result<Done> {
     serde_json::to_vec(value)
         .map(Done::Json)
         .map_err(|e| Error::new(Kind::Internal, format!("writing an answer: {e}")))
@@ -238,15 +221,6 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
         daemon.pool.end_session(&caller.session);
     }
     outcome
-}
-
-/// The servers that whoever asks works with: what the request says, else what its run does, else all.
-fn selection(said: Option<SelectedProfiles>, asker: &Asker<'_>) -> Selection {
-    match (said, &asker.origin) {
-        (Some(said), _) => said.into(),
-        (None, Origin::Channel(run)) => run.selection.clone(),
-        (None, _) => Selection::everything(),
-    }
 }
 
 /// Who calls, and whether the session ends with this call.

@@ -13,6 +13,8 @@ mod peers;
 mod places;
 mod router;
 mod runs;
+mod selection;
+mod servers;
 mod state;
 #[cfg(test)]
 mod testing;

@@ -138,3 +138,16 @@ fn a_run_without_a_connection_ends_when_it_is_closed_or_abandoned() {
     ended.wait();
     eventually("the run is closed", || running.daemon.runs.count().0 == 0);
 }
+
+#[test]
+fn a_server_is_not_configured_with_a_token_that_scripts_have() {
+    let running = running(&json!({}));
+    let mut reader = connect(&running);
+    let body = r#"{"definition":{"command":"touch"}}"#;
+    let (status, answer) = ask(&mut reader, "PUT", "/v1/servers/x", &headers(&running), body);
+    assert_eq!((status, &answer["error"]["kind"]), (403, &json!("refused")), "{answer}");
+    let (status, _) = ask(&mut reader, "DELETE", "/v1/servers/fake", &headers(&running), "");
+    assert_eq!(status, 403);
+    let (status, answer) = ask(&mut reader, "GET", "/v1/servers", &headers(&running), "");
+    assert_eq!((status, answer["servers"].as_array().unwrap().len()), (200, 1));
+}

@@ -32,6 +32,10 @@ fn every_answer_has_the_fields_that_the_table_promises() {
             }
             "setting" | "unsetSetting" => (op.path.replace("{key}", "pool.max"), None),
             "setSetting" => (op.path.replace("{key}", "pool.max"), Some(json!({"value": 3}))),
+            "putServer" => {
+                (op.path.replace("{name}", "new"), Some(json!({"definition": {"command": "fake"}})))
+            }
+            "deleteServer" => (op.path.replace("{name}", "new"), None),
             "resolve" => (format!("{}?dir=/tmp", op.path), None),
             "shutdown" => continue,
             _ => (op.path.to_owned(), None),
