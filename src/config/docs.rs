@@ -156,7 +156,11 @@ In a file, `pool.callTimeout` is `\"pool\": { \"callTimeout\": \"2m\" }`, or `\"
 - A list is a JSON array, or text separated by commas.
 - A path may begin with `~/`. A relative one is taken from the directory of the file that says it; for `.mcpx/config.json` that is the directory that holds `.mcpx`.
 
-Unknown keys are reported with the nearest known one.
+Unknown keys are reported with the nearest known one; with `plumbing.strictUnknownKeys` they are errors.
+
+`mcpx settings` shows every value with its source and what it displaced, and sets one in the project's or the user's file, whose comments and layout stay. `mcpx config` shows the files in effect; `mcpx config --sources` lists what is not at its default by where it comes from; `mcpx config --schema` prints a JSON Schema for an editor, which a file may name under `\"$schema\"`.
+
+A running daemon takes a new value of a setting that says so at once: from an edited file, or, until it ends, from `mcpx settings set KEY VALUE --persist runtime`. A setting of each call that a variable, a preset or a flag gives to a command holds for that command's calls alone.
 
 ### Presets
 

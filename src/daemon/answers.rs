@@ -200,8 +200,7 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
     let of_run = call.context.run.as_deref().filter(|_| !matches!(asker.origin, Origin::Channel(_)));
     let of_run = of_run.and_then(|id| daemon.runs.get(id).ok()).map(|run| run.carried()).unwrap_or_default();
     let limit = &settings::POOL_CALL_TIMEOUT;
-    let timeout = call.timeout_ms.map(Duration::from_millis);
-    let timeout = timeout.or_else(|| asker.carried.get(limit)).or_else(|| of_run.get(limit));
+    let call_timeout = asker.carried.get(limit).or_else(|| of_run.get(limit));
     let check = &settings::MCP_VALIDATE_ARGUMENTS;
     let validate = asker.carried.get(check).or_else(|| of_run.get(check));
     let (caller, own) = caller_of(daemon, call.context, asker);
@@ -210,7 +209,8 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
             server: &call.server,
             tool: &call.tool,
             arguments: call.arguments,
-            timeout,
+            timeout: call.timeout_ms.map(Duration::from_millis),
+            call_timeout,
             validate,
             cancel: asker.cancel,
             progress: asker.progress.clone(),

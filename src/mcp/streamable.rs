@@ -19,9 +19,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-/// By how much ureq's clock and ours may differ when a time-out ends a body.
-const CLOCKS: Duration = Duration::from_millis(5);
-
 /// Redirects that one message follows; a sound server needs one, for a slash.
 const REDIRECTS: usize = 3;
 
@@ -33,6 +30,8 @@ const RESUMES: usize = 5;
 
 /// How long the server is left alone after a stream's end unless it says otherwise.
 const RETRY: Duration = Duration::from_secs(1);
+/// With less than this left there is no time for another attempt.
+const TOO_SHORT: Duration = Duration::from_millis(5);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
 /// A stream that is silent for so long is begun anew: what lies between may have forgotten it.
@@ -303,7 +302,8 @@ impl Streamable {
         if let Some(event) = tick(Instant::now()) {
             return event;
         }
-        if left(deadline).is_some_and(|left| left < CLOCKS) {
+        // ureq's clock and ours may differ by a little.
+        if left(deadline).is_some_and(|left| left < TOO_SHORT) {
             return Event::TimedOut;
         }
         Event::Done(Outcome::Broken(format!(

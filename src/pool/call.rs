@@ -124,7 +124,7 @@ impl Errand<'_> {
         let timeout = match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
             Some(limit) => Some(whole_millis(limit.saturating_sub(self.begun.elapsed()))),
-            None => limits.call_timeout,
+            None => self.call_timeout(limits),
         };
         if timeout.is_some_and(|t| t.is_zero()) {
             return Err(Error::new(Kind::Timeout, "timed out before the call was sent").tool(prepared.tool));
@@ -185,12 +185,18 @@ impl Errand<'_> {
         Err(error)
     }
 
+    /// How long the call itself may take, where the caller says nothing about its own patience.
+    fn call_timeout(&self, limits: &Limits) -> Option<Duration> {
+        let own = self.call.call_timeout.map(|limit| Some(limit).filter(|l| !l.is_zero()));
+        own.unwrap_or(limits.call_timeout)
+    }
+
     /// Until when the caller waits for its turn.
     fn deadline(&self, limits: &Limits) -> Option<Instant> {
         match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
             Some(limit) => Some(self.begun + limit),
-            None => limits.call_timeout.map(|limit| self.begun + limits.start_timeout + limit),
+            None => self.call_timeout(limits).map(|limit| self.begun + limits.start_timeout + limit),
         }
     }
 

@@ -85,6 +85,8 @@ pub struct Call<'a> {
     /// How long the caller is ready to wait, starting and queueing included.
     /// Absent: the server's `callTimeout`, else `pool.callTimeout`, counted from when the call is sent. Zero: no limit.
     pub timeout: Option<Duration>,
+    /// Instead of the server's `callTimeout` and of `pool.callTimeout`, where `timeout` is absent. Zero: no limit.
+    pub call_timeout: Option<Duration>,
     /// Whether the arguments are checked against the tool's schema. Absent: as `mcp.validateArguments` says.
     pub validate: Option<bool>,
     /// Pulled when the caller goes away.

@@ -412,8 +412,10 @@ pub(super) fn call(
     timeout: Option<Duration>,
 ) -> Result<Value> {
     let arguments = Some(to_raw_value(&arguments).unwrap());
-    let result =
-        pool.call(Call { server, tool, arguments, timeout, validate: None, cancel, progress: None }, caller)?;
+    let result = pool.call(
+        Call { server, tool, arguments, timeout, call_timeout: None, validate: None, cancel, progress: None },
+        caller,
+    )?;
     let result: Value = serde_json::from_str(result.get()).unwrap();
     Ok(result["structuredContent"].clone())
 }

@@ -22,10 +22,10 @@ const LAYERS: [&[&str]; 14] = [
 ];
 
 /// A source file of the library.
-struct Source {
+pub struct Source {
     /// Relative to `src`.
-    path: PathBuf,
-    text: String,
+    pub path: PathBuf,
+    pub text: String,
     /// The text without comments and without what strings hold.
     code: String,
     /// The code without the items under `#[cfg(test)]`.
@@ -51,7 +51,7 @@ impl Source {
         if name == "mod" || name == "lib" { dir.to_owned() } else { dir.join(name) }
     }
     /// The code without what only tests see; none of it when a file is only for tests.
-    fn shipped(&self) -> &str {
+    pub fn shipped(&self) -> &str {
         if self.only_tests { "" } else { &self.shipped }
     }
     fn line_of(&self, at: usize) -> usize {
@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-fn sources() -> Vec<Source> {
+pub fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found: Vec<Source> = Vec::new();
     let mut only_tests: Vec<PathBuf> = Vec::new();

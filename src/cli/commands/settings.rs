@@ -46,6 +46,9 @@ pub static COMMAND: Command = Command {
     run,
 };
 
+/// How much is read of a secret: more than any has, so that a mistaken file does not fill the memory.
+const MAX_SECRET: u64 = 64 * 1024;
+
 /// What may follow `mcpx settings`.
 const VERBS: &[&str] = &["list", "get", "set", "unset"];
 
@@ -228,10 +231,9 @@ fn secret(setting: &dyn Declared, typed: &str) -> Result<String> {
             .hint("give - as its value, and the secret itself on standard input"));
     }
     let mut text = String::new();
-    // More than any secret has, so that a mistaken file does not fill the memory.
     std::io::stdin()
         .lock()
-        .take(64 * 1024)
+        .take(MAX_SECRET)
         .read_to_string(&mut text)
         .map_err(|e| usage(format!("reading the secret from standard input: {e}")))?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
