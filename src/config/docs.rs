@@ -2,6 +2,7 @@
 //! server's members, and keeps the starter file for `mcpx init`.
 
 use super::fields::{FIELDS, Field, OPTIONS};
+use super::import;
 use super::regex::SUBSET;
 use super::search::{NEAR, SYSTEM};
 use crate::settings;
@@ -31,8 +32,10 @@ pub fn configuration_md() -> String {
     let _ = write!(
         out,
         "{FILTERS}The expressions are a subset: {SUBSET}, groups without capture `(?:…)`, classes \
-         and ranges in `[…]`, and a backslash before any other sign for the sign itself. {BOUND}{CHOICES}"
+         and ranges in `[…]`, and a backslash before any other sign for the sign itself. {BOUND}{CHOICES}{COMMANDS}"
     );
+    out.push_str(&import::table());
+    out.push_str(PLACEHOLDERS);
     out.push_str(REST);
     out.push_str(&settings::settings_md());
     out
@@ -140,6 +143,16 @@ const CHOICES: &str = "
 ```
 
 One daemon serves all profiles. It knows every server; the selection travels with each request (`selection` in a call's or a run's context, the parameters of a listing), so that two commands with different profiles never start two daemons. A request that selects nothing gets every server. What is not selected is not listed, not searched and not started; a call that names it is refused with exit code 77 and the flag that would add it.
+";
+
+const COMMANDS: &str = "
+### Changing and importing them
+
+`mcpx servers add`, `remove`, `enable` and `disable` change a file and keep its comments and layout; a running daemon follows at once, and servers that did not change keep running. `mcpx servers import HOST` (or `all`) takes over what other hosts have, `mcpx servers import --from FILE` what one file has, and `mcpx init --import` writes a first file from all of them. What belongs to the user goes to the user's file, what belongs to the project to the project's. Each server is reported as taken or skipped, with the reason; `--dry-run` changes nothing. What is switched off there stays so.
+";
+
+const PLACEHOLDERS: &str = "
+`${env:NAME}`, opencode's `{env:NAME}` and Gemini's `$NAME` are written as `${NAME}`, and reported. Placeholders that only the host fills in (`${input:token}`, `${workspaceFolder}`, `{file:…}`) are kept as they are and reported: put what they stand for in their place. Members without a counterpart are reported and left out.
 ";
 
 const REST: &str = "

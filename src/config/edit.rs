@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// The mode of a new file, before the umask: like any file that an editor makes.
 const NEW_MODE: u32 = 0o644;
 
+/// The mode of a new file that may hold secrets.
+const PRIVATE_MODE: u32 = 0o600;
+
 /// The text of a new file, before anything is set in it.
 const NEW_TEXT: &str = "{}\n";
 
@@ -32,6 +35,8 @@ pub struct Edit {
     /// What was read; `None` when there was no file.
     original: Option<Original>,
     text: String,
+    /// The mode that the file gets if it is new.
+    new_mode: u32,
     /// Held for its lock, so that two commands do not take each other's change away.
     _lock: Option<File>,
 }
@@ -64,7 +69,7 @@ impl Edit {
             let message = format!("{}: a configuration must be an object, not {what}", target.display());
             return Err(Error::new(Kind::Config, message));
         }
-        Ok(Edit { target, original, text, _lock: lock })
+        Ok(Edit { target, original, text, new_mode: NEW_MODE, _lock: lock })
     }
 
     /// The file that `save` writes, links followed.
@@ -75,6 +80,11 @@ impl Edit {
     /// Whether the file exists as yet.
     pub fn exists(&self) -> bool {
         self.original.is_some()
+    }
+
+    /// Closes the file to others, if it is new: it may hold secrets.
+    pub fn make_private(&mut self) {
+        self.new_mode = PRIVATE_MODE;
     }
 
     /// The whole text as it would be written.
@@ -167,7 +177,7 @@ impl Edit {
             None => {
                 let dir = self.target.parent().unwrap_or(Path::new("."));
                 fs::create_dir_all(dir).map_err(|e| fail(&e))?;
-                NEW_MODE
+                self.new_mode
             }
         };
         let mut raced = None;

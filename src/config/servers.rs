@@ -24,6 +24,15 @@ pub struct Change {
     pub changed: bool,
 }
 
+/// How a server is to be written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Over one of the same name.
+    pub replace: bool,
+    /// A new file is closed to others, as it is in any case when a secret comes into it.
+    pub private: bool,
+}
+
 /// What the file as it is says of a server: its block, unexpanded.
 ///
 /// # Errors
@@ -49,9 +58,9 @@ pub fn blocks(path: &Path) -> Result<Map<String, Value>> {
 ///
 /// # Errors
 /// `Usage` when the definition cannot be used, whatever its variables stand for,
-/// or when the file has the server and `replace` is false; as [`Edit`].
-pub fn put(path: &Path, name: &str, block: &Value, replace: bool) -> Result<Change> {
-    write(path, name, block, block, replace)
+/// or when the file has the server and is not to replace it; as [`Edit`].
+pub fn put(path: &Path, name: &str, block: &Value, how: How) -> Result<Change> {
+    write(path, name, block, block, how)
 }
 
 /// The same for a block of another host's, in which placeholders may be left
@@ -59,8 +68,8 @@ pub fn put(path: &Path, name: &str, block: &Value, replace: bool) -> Result<Chan
 ///
 /// # Errors
 /// As [`put`], placeholders aside.
-pub fn put_foreign(path: &Path, name: &str, block: &Value, replace: bool) -> Result<Change> {
-    write(path, name, block, &without_placeholders(block), replace)
+pub fn put_foreign(path: &Path, name: &str, block: &Value, how: How) -> Result<Change> {
+    write(path, name, block, &without_placeholders(block), how)
 }
 
 /// Whether [`put_foreign`] would take a block.
@@ -91,16 +100,19 @@ fn without_placeholders(block: &Value) -> Value {
 }
 
 /// Writes a block, when `checked` could be used.
-fn write(path: &Path, name: &str, block: &Value, checked: &Value, replace: bool) -> Result<Change> {
+fn write(path: &Path, name: &str, block: &Value, checked: &Value, how: How) -> Result<Change> {
     check_name(name)?;
     let mut edit = Edit::open(path)?;
     let place = [member(&edit), name];
     let there = edit.get(&place).is_some();
-    if there && !replace {
+    if there && !how.replace {
         let message = format!("{} has a server \"{name}\" already", edit.path().display());
         return Err(Error::new(Kind::Usage, message).server(name).hint("--force replaces it"));
     }
     check(name, checked, edit.path())?;
+    if how.private || masked(block) != *block {
+        edit.make_private();
+    }
     edit.set(&place, block.clone())?;
     save(edit, there)
 }
@@ -306,7 +318,10 @@ mod tests {
     use super::*;
     use crate::config::tests::Scratch;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
+    const NEW: How = How { replace: false, private: false };
+    const OVER: How = How { replace: true, private: false };
     const FILE: &str =
         "{\n  // Ours.\n  \"mcpServers\": {\n    \"a\": { \"command\": \"x\" }, // first\n  },\n}\n";
 
@@ -314,12 +329,10 @@ mod tests {
     fn a_server_is_added_replaced_switched_and_removed_and_comments_stay() {
         let scratch = Scratch::new();
         let path = scratch.file("c.json", FILE);
-        let change = put(&path, "b", &json!({"url": "https://h/${X}"}), false).unwrap();
+        let change = put(&path, "b", &json!({"url": "https://h/${X}"}), NEW).unwrap();
         assert!(!change.new_file && !change.there && change.changed);
-        assert!(
-            put(&path, "b", &json!({"command": "y"}), false).unwrap_err().to_string().contains("--force")
-        );
-        assert!(put(&path, "b", &json!({"command": "y"}), true).unwrap().there);
+        assert!(put(&path, "b", &json!({"command": "y"}), NEW).unwrap_err().to_string().contains("--force"));
+        assert!(put(&path, "b", &json!({"command": "y"}), OVER).unwrap().there);
         assert_eq!(block(&path, "b").unwrap().unwrap(), json!({"command": "y"}));
         assert!(switch(&path, "b", false).unwrap().changed);
         assert_eq!(block(&path, "b").unwrap().unwrap()["enabled"], false);
@@ -364,15 +377,25 @@ mod tests {
             ("a", json!(["x"]), "must be an object"),
             (" a", json!({"command": "x"}), "cannot be a server's name"),
         ] {
-            let e = put(&path, name, &bad, false).unwrap_err();
+            let e = put(&path, name, &bad, NEW).unwrap_err();
             assert!(e.exit_code() == 2 && e.message().contains(part), "{bad}: {e}");
             assert!(!path.exists());
         }
         let unset = json!({"url": "${NOT_SET}/mcp", "headers": {"A": "Bearer ${ALSO:-${NOT}}"}});
-        assert!(put(&path, "a", &unset, false).unwrap().new_file);
+        assert!(put(&path, "a", &unset, NEW).unwrap().new_file);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let plain = scratch.path("plain.json");
+        put(&plain, "a", &json!({"command": "x", "env": {"TOKEN": "${TOKEN}"}}), NEW).unwrap();
+        assert_ne!(mode(&plain) & 0o044, 0, "nothing in it is secret");
+        let secret = scratch.path("secret.json");
+        put(&secret, "a", &json!({"command": "x", "env": {"TOKEN": "hunter2"}}), NEW).unwrap();
+        assert_eq!(mode(&secret), 0o600);
+        let private = scratch.path("private.json");
+        put(&private, "a", &json!({"command": "x"}), How { private: true, ..NEW }).unwrap();
+        assert_eq!(mode(&private), 0o600);
         let foreign = json!({"url": "${input:base}/x", "headers": {"A": "${input:token}"}});
-        assert!(put(&path, "b", &foreign, false).unwrap_err().message().contains("${input:"));
-        assert!(put_foreign(&path, "b", &foreign, false).unwrap().changed);
+        assert!(put(&path, "b", &foreign, NEW).unwrap_err().message().contains("${input:"));
+        assert!(put_foreign(&path, "b", &foreign, NEW).unwrap().changed);
         assert_eq!(block(&path, "b").unwrap().unwrap(), foreign);
         assert!(check_foreign(&path, "b", &json!({"url": "x"})).is_err());
     }

@@ -7,7 +7,7 @@ use super::router::{Asker, Done, Origin};
 use super::selection::{Chosen, selection};
 use super::state::{Current, Daemon};
 use crate::api::servers::rows;
-use crate::config::servers::{self, Change};
+use crate::config::servers::{self, Change, How};
 use crate::error::{Error, Kind, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,7 +38,8 @@ pub fn list(daemon: &Daemon, chosen: Chosen, asker: &Asker<'_>) -> Result<Done> 
 pub fn put(daemon: &Daemon, wanted: &Put, asker: &Asker<'_>) -> Result<Done> {
     refuse_tcp(asker)?;
     let path = file(&daemon.current(), &wanted.name, wanted.file.as_ref())?;
-    let change = servers::put(&path, &wanted.name, &wanted.definition, true)?;
+    let change =
+        servers::put(&path, &wanted.name, &wanted.definition, How { replace: true, private: false })?;
     let verb = match (change.changed, change.there) {
         (false, _) => "unchanged",
         (true, true) => "replaced",

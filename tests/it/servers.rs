@@ -1,7 +1,8 @@
 //! Servers as configuration: tool filters, aliases, profiles, and the commands that change and import them.
 
-use crate::harness::World;
+use crate::harness::{Runtime, World};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 /// The demonstration server with these options of mcpx's.
 fn demo(options: Value) -> Value {
@@ -105,7 +106,7 @@ fn an_alias_has_the_definition_and_options_of_its_own() {
 
 #[test]
 fn profiles_choose_among_the_servers_and_one_daemon_serves_them_all() {
-    let world = World::new().server("demo", demo(json!({}))).and_fake("fake", &[]);
+    let world = World::new().with(Runtime::Deno).server("demo", demo(json!({}))).and_fake("fake", &[]);
     let record = world.record_file("fake");
     let fake = json!({
         "command": env!("CARGO_BIN_EXE_fake-mcp"),
@@ -133,6 +134,10 @@ fn profiles_choose_among_the_servers_and_one_daemon_serves_them_all() {
     assert!(names(&json(&world, &["search", "echo"]), "hits", "server").iter().all(|s| s == "demo"));
     world.mcpx(["types", "fake"]).status(77).stderr_has("--profile work").check();
     let _ = world.mcpx(["refresh"]).stdout_has("demo").run();
+    let keys = "return [typeof demo, typeof fake].join()";
+    world.mcpx(["exec", keys]).stdout("object,undefined\n").check();
+    world.mcpx(["exec", "--profile", "work", keys]).stdout("object,object\n").check();
+    world.mcpx(["exec", "--all-profiles", "return await fake.echo({text: 'hi'})"]).stdout("hi\n").check();
     assert_eq!(world.daemons().len(), 1, "one daemon serves all profiles");
 }
 
@@ -300,6 +305,7 @@ fn hosts(world: &World) {
             project: {
                 "mcpServers": {"cc-project": {"type": "http", "url": "https://h/mcp"}},
                 "disabledMcpServers": ["cc-off"],
+                "disabledMcpjsonServers": ["cc-refused"],
             },
             "/elsewhere": {"mcpServers": {"not-here": {"command": "x"}}},
         },
@@ -376,6 +382,8 @@ fn every_hosts_servers_are_taken_over() {
     assert_eq!(server("gem")["definition"]["mcpx"]["callTimeout"], "5s");
     assert_eq!(server("surf")["definition"]["url"], "https://h/surf");
     assert_eq!(server("cc-project")["definition"]["url"], "https://h/mcp");
+    let user = std::fs::metadata(world.home().join(".config/mcpx/config.json")).unwrap();
+    assert_eq!(user.permissions().mode() & 0o077, 0, "it may hold secrets");
     // The user's go to the user, the project's to the project.
     let source = |name: &str| server(name)["source"].as_str().unwrap().to_owned();
     assert!(source("codex").ends_with("config.json") && source("cursor").ends_with("p/.mcpx.json"));
@@ -412,11 +420,16 @@ fn one_file_is_taken_over_whosesoever_it_is() {
 fn a_first_configuration_can_be_what_other_hosts_have() {
     let world = World::new();
     hosts(&world);
-    world.write(".mcp.json", &json!({"mcpServers": {"shared": {"command": "x"}}}).to_string());
+    world.write(
+        ".mcp.json",
+        &json!({"mcpServers": {"shared": {"command": "x"}, "cc-refused": {"command": "x"}}}).to_string(),
+    );
     let output = world.mcpx(["init", "--import"]).run();
     output.says(&["wrote", "took cursor", "took codex", "skipped shared", "reads that file itself"]);
     let rows = json(&world, &["servers"]);
-    assert_eq!(rows["servers"].as_array().unwrap().len(), 13, "{rows}");
+    assert_eq!(rows["servers"].as_array().unwrap().len(), 14, "{rows}");
+    let refused = rows["servers"].as_array().unwrap().iter().find(|r| r["name"] == "cc-refused").unwrap();
+    assert_eq!(refused["enabled"], false, "what the user did not trust there is not started here");
     assert!(text(&world, ".mcpx.json").starts_with("// "));
     world.mcpx(["init", "--import"]).status(2).stderr_has("exists already").check();
 }

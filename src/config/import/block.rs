@@ -63,6 +63,10 @@ const PASSED_OVER: &[&str] = &[
 /// Converts an entry; the reason when it cannot be.
 pub(super) fn convert(entry: &Value, words: Words, notes: &mut Vec<String>) -> Result<Value, String> {
     let Some(entry) = entry.as_object() else { return Err("its entry is no object".into()) };
+    let off = entry.get("enabled") == Some(&json!(false)) || entry.get("disabled") == Some(&json!(true));
+    if off && !["command", "url", "serverUrl", "httpUrl"].iter().any(|key| entry.contains_key(*key)) {
+        return Ok(off_switch());
+    }
     let text = |key: &str| entry.get(key).and_then(Value::as_str);
     let kind = text("type").unwrap_or("");
     if !matches!(
@@ -121,6 +125,11 @@ pub(super) fn convert(entry: &Value, words: Words, notes: &mut Vec<String>) -> R
         notes.push(format!("\"{key}\" has no counterpart in mcpx, and is left out"));
     }
     Ok(block.into())
+}
+
+/// What switches off a server that is defined elsewhere.
+pub(super) fn off_switch() -> Value {
+    json!({"enabled": false})
 }
 
 /// `command`, `args`, `env` and `cwd`.
@@ -412,6 +421,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_taken_says_why() {
+        assert_eq!(converted(json!({"disabled": true}), Words::COMMON).0, off_switch());
         for (entry, part) in [
             (json!("x"), "no object"),
             (json!({}), "neither a command nor an address"),

@@ -57,6 +57,13 @@ fn claude_code(value: &Value, dir: &Path) -> Vec<Imported> {
             out.push(server);
         }
     }
+    // Those of the project's .mcp.json, which mcpx reads by itself.
+    for name in texts(&project["disabledMcpjsonServers"]) {
+        if !out.iter().any(|s| s.name == name) {
+            let notes = vec!["it is switched off there, and stays so".into()];
+            out.push(Imported { name: name.to_owned(), block: Ok(block::off_switch()), notes });
+        }
+    }
     out
 }
 

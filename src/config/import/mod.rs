@@ -170,6 +170,34 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
+impl Imported {
+    /// Whether it defines nothing, and only switches off what another file defines.
+    pub fn is_switch(block: &Value) -> bool {
+        *block == block::off_switch()
+    }
+}
+
+/// The table of hosts for the documentation: `name | title | files`, a line each.
+pub(super) fn table() -> String {
+    let mut out = String::from("\n| host | word | where its servers are |\n| --- | --- | --- |\n");
+    for host in HOSTS {
+        let places: Vec<String> = host.places.iter().map(|spot| format!("`{}`", spot.shown())).collect();
+        out.push_str(&format!("| {} | `{}` | {} |\n", host.title, host.name, places.join(", ")));
+    }
+    out
+}
+
+impl Spot {
+    fn shown(&self) -> String {
+        match self.base {
+            Base::Home => format!("~/{}", self.path),
+            Base::Config => format!("~/.config/{}", self.path),
+            Base::Codex => format!("~/.codex/{}", self.path),
+            Base::Project => self.path.to_owned(),
+        }
+    }
+}
+
 impl Host {
     /// The host's files that exist, as seen from a directory.
     pub fn files(&self, dir: &Path, env: &Env, dirs: &Dirs) -> Vec<Found> {
@@ -239,5 +267,98 @@ fn document(text: &str, path: &Path, is_toml: bool) -> Result<Value> {
     match value.is_object() {
         true => Ok(value),
         false => Err(Error::new(Kind::Config, format!("{}: expected an object", path.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::Scratch;
+    use serde_json::json;
+
+    fn names(all: &[Imported]) -> Vec<&str> {
+        all.iter().map(|s| s.name.as_str()).collect()
+    }
+
+    #[test]
+    fn files_are_found_where_each_host_keeps_them() {
+        let scratch = Scratch::new();
+        let home = scratch.dir("home");
+        let deep = scratch.dir("home/p/deep");
+        let mut env = Env::from_pairs([("HOME", &home)]);
+        let dirs = Dirs::from_env(&env, 0).unwrap();
+        for file in [
+            "home/.cursor/mcp.json",
+            "home/p/.cursor/mcp.json",
+            "home/.config/Code/User/settings.json",
+            "home/.codex/config.toml",
+            "home/codex/config.toml",
+        ] {
+            scratch.file(file, "{}");
+        }
+        let files = |name: &str, env: &Env| {
+            let found = host(name).unwrap().files(&deep, env, &dirs);
+            found.into_iter().map(|f| (f.path, f.project)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            files("cursor", &env),
+            [(home.join(".cursor/mcp.json"), false), (home.join("p/.cursor/mcp.json"), true)]
+        );
+        assert_eq!(files("vscode", &env), [(home.join(".config/Code/User/settings.json"), false)]);
+        assert_eq!(files("codex", &env)[0], (home.join(".codex/config.toml"), false));
+        env.set("CODEX_HOME", home.join("codex"));
+        assert_eq!(files("codex", &env)[0], (home.join("codex/config.toml"), false));
+        assert!(files("gemini", &env).is_empty());
+        assert!(host("curser").err().unwrap().to_string().contains("\"cursor\""));
+        assert_eq!(host("VSCode").ok().unwrap().name, "vscode");
+    }
+
+    #[test]
+    fn a_file_is_known_by_what_is_in_it() {
+        let read = |name: &str, text: &str| read_any(text, Path::new(name), Path::new("/p"));
+        let server = json!({"s": {"command": "x"}});
+        for (name, value) in [
+            ("a.json", json!({"mcpServers": server})),
+            ("a.json", json!({"servers": server})),
+            ("settings.json", json!({"editor.x": 1, "mcp": {"servers": server}})),
+            ("a.json", json!({"mcp": {"s": {"type": "local", "command": ["x"]}}})),
+            ("a.json", json!({"mcpServers": {}, "projects": {"/p": {"mcpServers": server}}})),
+        ] {
+            let read = read(name, &value.to_string()).unwrap();
+            assert_eq!(names(&read), ["s"], "{value}");
+            assert_eq!(read[0].block, Ok(json!({"command": "x"})), "{value}");
+        }
+        assert_eq!(names(&read("a.toml", "[mcp_servers.s]\ncommand = 'x'").unwrap()), ["s"]);
+        for (name, text) in [("a.json", "{}"), ("a.json", "[]"), ("a.json", "{"), ("a.toml", "a = ")] {
+            assert_eq!(read(name, text).unwrap_err().exit_code(), 65, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_host_has_switched_off_stays_so() {
+        let claude = json!({
+            "mcpServers": {"user": {"command": "x"}, "both": {"command": "far"}},
+            "projects": {
+                "/p": {
+                    "mcpServers": {"both": {"command": "near"}},
+                    "disabledMcpServers": ["user"],
+                    "disabledMcpjsonServers": ["shared"],
+                },
+                "/p/q": {"mcpServers": {"not": {"command": "x"}}},
+            },
+        });
+        let read = host("claude-code").ok().unwrap();
+        let read = read.read(&claude.to_string(), Path::new("c"), Path::new("/p/deep")).unwrap();
+        assert_eq!(names(&read), ["both", "user", "shared"]);
+        assert_eq!(read[0].block, Ok(json!({"command": "near"})));
+        assert_eq!(read[1].block, Ok(json!({"command": "x", "enabled": false})));
+        assert!(Imported::is_switch(read[2].block.as_ref().unwrap()));
+        let gemini = json!({
+            "mcp": {"allowed": ["a"]}, "mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}},
+        });
+        let read = host("gemini").ok().unwrap();
+        let read = read.read(&gemini.to_string(), Path::new("c"), Path::new("/")).unwrap();
+        let off: Vec<bool> = read.iter().map(|s| s.block.as_ref().unwrap()["enabled"] == false).collect();
+        assert_eq!(off, [false, true]);
     }
 }

@@ -4,7 +4,7 @@ use super::super::super::args::usage;
 use super::super::super::cx::Cx;
 use super::super::super::out::note;
 use super::{afterwards, announce, listener, target};
-use crate::config::servers;
+use crate::config::servers::{self, How};
 use crate::error::Result;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub fn add(cx: &mut Cx, name: &str, what: &[String]) -> Result<u8> {
             .hint("--force replaces it, or hides it where it is in a file further away"));
     }
     let client = listener(cx);
-    let change = servers::put(&path, name, &block, force)?;
+    let change = servers::put(&path, name, &block, How { replace: force, private: cx.inv.has("user") })?;
     let told = announce(client);
     let after = afterwards(cx)?;
     let def = after.server(name);

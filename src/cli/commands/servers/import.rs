@@ -5,7 +5,8 @@ use super::super::super::cx::{Cx, World};
 use super::super::super::out::note;
 use super::{announce, explicit, listener, target};
 use crate::config::import::{self, Found, HOSTS, Host, Imported};
-use crate::config::{self, Config, ServerDef, servers};
+use crate::config::servers::{self, How};
+use crate::config::{self, Config, ServerDef};
 use crate::error::{Error, Kind, Result};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -145,7 +146,7 @@ pub fn import(
                 Ok(block) => settle(what, source, &name, block, &seen).map_or_else(
                     || {
                         let path = to(&source.found).map_err(|e| e.message().to_owned())?;
-                        take(what, &path, &name, block)
+                        take(what, &path, &name, block, !source.found.project)
                     },
                     Err,
                 ),
@@ -175,6 +176,14 @@ fn settle(
     block: &Value,
     seen: &HashMap<String, (PathBuf, Value)>,
 ) -> Option<String> {
+    if Imported::is_switch(block) {
+        return match (seen.contains_key(name), what.config.server(name)) {
+            (true, _) => None,
+            (_, Some(def)) if def.enabled => None,
+            (_, Some(_)) => Some("it is switched off already".into()),
+            (_, None) => Some("it is only switched off there, and no file defines it".into()),
+        };
+    }
     let real = source.found.path.canonicalize().unwrap_or_else(|_| source.found.path.clone());
     if what.config.sources.iter().any(|s| s.path == real) {
         return Some("mcpx reads that file itself".into());
@@ -193,10 +202,13 @@ fn settle(
     (!what.force).then(|| format!("another server of that name is configured, {place}; --force replaces it"))
 }
 
-fn take(what: &Import<'_>, path: &Path, name: &str, block: &Value) -> Result<PathBuf, String> {
+fn take(what: &Import<'_>, path: &Path, name: &str, block: &Value, private: bool) -> Result<PathBuf, String> {
+    let how = How { replace: what.force, private };
     let outcome = match what.dry {
+        true if Imported::is_switch(block) => Ok(path.to_owned()),
+        false if Imported::is_switch(block) => servers::switch(path, name, false).map(|change| change.path),
         true => servers::check_foreign(path, name, block).map(|()| path.to_owned()),
-        false => servers::put_foreign(path, name, block, what.force).map(|change| change.path),
+        false => servers::put_foreign(path, name, block, how).map(|change| change.path),
     };
     outcome.map_err(|e| e.message().to_owned())
 }
