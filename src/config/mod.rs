@@ -22,6 +22,7 @@ pub mod servers;
 mod splice;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use docs::{configuration_md, starter};
 pub use filter::{Pattern, Patterns, ToolFilter, Withheld};

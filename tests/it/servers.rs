@@ -122,6 +122,7 @@ fn profiles_choose_among_the_servers_and_one_daemon_serves_them_all() {
     assert_eq!(listed(&["ls", "--all-profiles"]), ["demo", "fake"]);
     let by_variable = world.mcpx(["--json", "ls"]).env("MCPX_PROFILE", "work,elsewhere").run().json();
     assert_eq!(names(&by_variable, "namespaces", "name"), ["demo", "fake"]);
+    world.mcpx(["ls", "--skip-default"]).stderr_has("--all-profiles").check();
     world.mcpx(["ls", "--profile", "wrok"]).status(2).stderr_has("\"work\"").check();
 
     world.mcpx(["call", "fake.echo", "text=hi"]).status(77).stderr_has("--profile work").check();

@@ -3,6 +3,7 @@
 use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::{Cx, World};
+use super::settings::quoted;
 use crate::config::{schema, search_path};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Resolved, Source};
@@ -191,12 +192,12 @@ fn sources(cx: &mut Cx) -> Result<u8> {
         let _ = writeln!(text, "{blank}{title}");
         for row in rows {
             let displaced: Vec<String> =
-                row.displaced.iter().map(|d| format!("{} ({})", d.value.text(), d.source)).collect();
+                row.displaced.iter().map(|d| format!("{} ({})", quoted(&d.value.text()), d.source)).collect();
             let _ = writeln!(
                 text,
                 "  {} = {}  {}, instead of {}",
                 row.key,
-                row.value.text(),
+                quoted(&row.value.text()),
                 row.source,
                 displaced.join(", ")
             );

@@ -36,6 +36,10 @@ fn run(cx: &mut Cx) -> Result<u8> {
         cx.out.json(&body)?;
         return Ok(0);
     }
+    if rows.is_empty() && !world.config.servers.is_empty() {
+        note("no server is among those selected; --all-profiles takes every one");
+        return Ok(0);
+    }
     if rows.is_empty() {
         let text = format!(
             "{}\nmcpx init writes a .mcpx.json to start from, with a demonstration server in it",

@@ -162,7 +162,7 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
 }
 
 /// Nothing is shown as two quotes.
-fn quoted(text: &str) -> &str {
+pub(super) fn quoted(text: &str) -> &str {
     if text.is_empty() { "\"\"" } else { text }
 }
 
