@@ -40,28 +40,3 @@ pub struct ServerSchema {
     /// Its tools, in its own order.
     pub tools: Vec<Tool>,
 }
-
-#[cfg(test)]
-mod testing {
-    use std::time::{Duration, Instant};
-
-    /// The shortest of several runs, since other processes only ever make one longer;
-    /// stops at the first that is within `budget` (which a debug build may exceed many times over).
-    pub fn fastest(budget: Duration, mut run: impl FnMut()) -> Duration {
-        let mut best = Duration::MAX;
-        for _ in 0..25 {
-            let start = Instant::now();
-            run();
-            best = best.min(start.elapsed());
-            if best <= budget {
-                break;
-            }
-        }
-        best
-    }
-
-    /// A budget that is meant for a release build, in the build that is tested.
-    pub fn budget(release: Duration) -> Duration {
-        if cfg!(debug_assertions) { release * 150 } else { release }
-    }
-}

@@ -327,9 +327,7 @@ fn lower_after(text: &str, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{budget, fastest};
     use super::*;
-    use std::time::Duration;
 
     fn row(name: &str, about: &str) -> Row {
         Row {
@@ -416,15 +414,13 @@ mod tests {
     }
 
     #[test]
-    fn five_thousand_tools_are_searched_quickly() {
+    fn five_thousand_tools_are_searched() {
         let about = "Creates, reads, updates or removes a record of the given collection. ".repeat(5);
         let rows: Vec<Row> = (0..25).map(|i| row(&format!("update_record_{i}"), &about)).collect();
         let spaces: Vec<Namespace<'_>> =
             (0..200).map(|_| Namespace { server: "records", ident: "records", rows: &rows }).collect();
-        for query in ["remove collection", "zzzzzz", "updtae"] {
-            let limit = budget(Duration::from_millis(10));
-            let took = fastest(limit, || drop(search(query, &spaces, 20)));
-            assert!(took <= limit, "{query}: {took:?}");
+        for (query, found) in [("remove collection", 20), ("zzzzzz", 0), ("updtae", 20)] {
+            assert_eq!(search(query, &spaces, 20).len(), found, "{query}");
         }
     }
 }

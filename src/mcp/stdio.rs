@@ -128,8 +128,11 @@ impl Stdio {
     /// Closes its input, waits, SIGTERM to the group, waits, SIGKILL.
     pub fn stop(&self, after_eof: Duration, after_term: Duration) {
         self.stopped.store(true, Ordering::Relaxed);
+        // Before it learns of the end: later its own children are nobody's.
+        let family = self.child.family();
         self.writer.close();
         self.child.stop(after_eof, after_term);
+        family.end();
     }
 }
 

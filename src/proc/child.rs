@@ -1,6 +1,7 @@
 //! A child process that was started: its pipes, its end, and how to stop it.
 //! Knows nothing of how it came to be.
 
+use super::family::Family;
 use super::sys::{check, kill, kill_group};
 use super::thread;
 use std::fmt;
@@ -236,9 +237,23 @@ impl Child {
         }
     }
 
+    /// The processes below it at this moment; none once it has ended.
+    pub fn family(&self) -> Family {
+        let exit = self.0.exit();
+        if exit.is_none() { Family::of(self.pid()) } else { Family::default() }
+    }
+
     /// Ends it: closes its standard input (unless that was taken: then its
     /// taker has to), waits, sends SIGTERM to the group, waits, sends SIGKILL.
+    /// What it had started beyond its group is killed at the end.
     pub fn stop(&self, after_eof: Duration, after_term: Duration) -> Exit {
+        let family = self.family();
+        let exit = self.end(after_eof, after_term);
+        family.end();
+        exit
+    }
+
+    fn end(&self, after_eof: Duration, after_term: Duration) -> Exit {
         drop(self.take_stdin());
         if let Some(exit) = self.wait_timeout(after_eof) {
             return exit;

@@ -4,6 +4,7 @@
 
 mod census;
 mod child;
+mod family;
 mod find;
 mod hangup;
 pub mod signals;
@@ -14,6 +15,7 @@ pub mod thread;
 
 pub use census::{Group, keep_record, sweep};
 pub use child::{Child, Exit};
+pub use family::Family;
 pub use find::find_program;
 pub use hangup::Hangups;
 pub use spawn::{Io, Spawn, spawn};

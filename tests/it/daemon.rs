@@ -119,6 +119,16 @@ fn a_killed_daemon_leaves_no_orphan_and_the_next_one_takes_over() {
 }
 
 #[test]
+fn a_grandchild_in_a_session_of_its_own_is_found_as_well() {
+    let world = World::fake(&["--setsid-grandchild"]);
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let grandchild = || world.processes().iter().any(|p| p.mentions("--be-grandchild"));
+    assert!(grandchild());
+    let _ = world.mcpx(["stop"]).run();
+    wait_until("the grandchild to end with its server", || (!grandchild()).then_some(()));
+}
+
+#[test]
 fn a_call_in_flight_ends_as_unknown_when_the_daemon_goes() {
     let world = World::fake(&[]);
     let arrived = |n: usize| {

@@ -51,7 +51,8 @@ fn what_the_pages_point_at_exists() {
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
         // Links, relative to the page; and files of the project in code spans.
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let prose: String = text.split('`').step_by(2).collect();
+        let links = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|l| !l.contains("://") && !l.starts_with('#')) {
             let file = link.split('#').next().unwrap();
             if !page.parent().unwrap().join(file).exists() {

@@ -7,6 +7,6 @@ mod process;
 pub mod tools;
 mod world;
 
-pub use process::{alive, signal, wait_until};
+pub use process::{Background, alive, free_port, signal, wait_until};
 pub use tools::Runtime;
 pub use world::World;

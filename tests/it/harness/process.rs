@@ -68,6 +68,31 @@ pub fn signal(pid: u32, signal: i32) {
     unsafe { libc::kill(pid as libc::pid_t, signal) };
 }
 
+/// A program beside mcpx, killed when it is dropped.
+pub struct Background(std::process::Child);
+
+impl Background {
+    /// Starts it; its output is thrown away.
+    pub fn start(mut command: std::process::Command) -> Background {
+        use std::process::Stdio;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Background(command.spawn().expect("a program in the background starts"))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A TCP port of this machine that nobody listens on at the moment.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port()
+}
+
 /// Waits until `holds` gives something, asking again every few milliseconds;
 /// panics with `what` when that has not happened within ten seconds.
 #[track_caller]
