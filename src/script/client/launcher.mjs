@@ -34,10 +34,17 @@ function blockingOutput() {
         const value = get.call(process);
         Object.defineProperty(process, stream, { configurable: true, enumerable: true, writable: true, value });
         value._handle?.setBlocking?.(true);
+        if (stream === "stdout") value.once("error", unwritten);
         return value;
       },
     });
   }
+}
+
+/** Ends a script whose output goes nowhere; quietly, as SIGPIPE would, when the reader has left. */
+function unwritten(error) {
+  if (error.code === "EPIPE") process.exit(141);
+  report(new Error(`what the script printed cannot be written: ${error.message}`));
 }
 
 // ---- inline code -----------------------------------------------------------
