@@ -220,14 +220,16 @@ fn assign(command: &'static Command, words: Vec<OsString>, typed: Vec<Typed>) ->
         settings.push(FlagValue { key: key.to_owned(), text, spelled: t.spelled });
     }
     let (least, most) = command.count;
-    let help = || format!("usage: mcpx {} {}; mcpx {0} --help shows examples", command.name, command.words);
+    let called = format!("mcpx {} {}", command.name, command.words);
+    let help = || format!("usage: {}; mcpx {} --help shows examples", called.trim_end(), command.name);
     if words.len() < least {
         return Err(usage(format!("mcpx {} needs {}", command.name, command.words)).hint(help()));
     }
     if let Some(extra) = words.get(most) {
         let extra = extra.to_string_lossy();
-        return Err(usage(format!("mcpx {} does not know what to do with {extra:?}", command.name))
-            .hint(help().trim_end().to_owned()));
+        return Err(
+            usage(format!("mcpx {} does not know what to do with {extra:?}", command.name)).hint(help())
+        );
     }
     Ok(Invocation { command, words, flags, settings })
 }
@@ -309,6 +311,12 @@ mod tests {
         assert!(matches!(parse(argv(&["call", "--help"])), Ok(Parsed::Help(c)) if c.name == "call"));
         assert!(matches!(parse(argv(&["-V"])), Ok(Parsed::Version)));
         assert!(refused(&["--json"]).contains("no command"));
+    }
+
+    #[test]
+    fn the_usage_of_a_command_without_words_has_no_gap() {
+        let Err(extra) = parse(argv(&["version", "extra"])) else { panic!("a word too many was accepted") };
+        assert_eq!(extra.hint_text(), Some("usage: mcpx version; mcpx version --help shows examples"));
     }
 
     #[test]

@@ -102,9 +102,10 @@ pub fn setting_spelled(d: &dyn Declared) -> String {
     }
 }
 
-/// A setting's help, with its key.
+/// A setting's help, with its key. Beside a flag that begins with `--no-` it says that this is what the flag turns off.
 pub fn setting_help(d: &dyn Declared) -> String {
-    format!("{} ({})", d.help(), d.key())
+    let turns_off = if setting_spelled(d).starts_with("--no-") { "Turn off: " } else { "" };
+    format!("{turns_off}{} ({})", d.help(), d.key())
 }
 
 /// Breaks text at blanks; lines after the first are indented.
@@ -156,6 +157,14 @@ mod tests {
                 assert!(line == line.trim_end() && display_width(line) <= 110, "{}: {line:?}", c.name);
             }
         }
+    }
+
+    #[test]
+    fn a_flag_that_turns_off_says_so() {
+        let call = COMMANDS.iter().find(|c| c.name == "call").unwrap();
+        let text = command(call);
+        let (_, after) = text.split_once("--no-mcp-validate-arguments").unwrap();
+        assert!(after.trim_start().starts_with("Turn off: Check"), "{text}");
     }
 
     #[test]

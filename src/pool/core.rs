@@ -305,10 +305,12 @@ impl State {
             n => format!("{n} times in a row"),
         };
         let cause = &cool.cause;
+        // What a server wrote to stderr ends a message, and is not to be continued.
+        let between = if cause.message().contains('\n') { '\n' } else { ' ' };
         let mut error = Error::new(
             cause.kind(),
             format!(
-                "{} (server \"{server}\" failed {times}; it is not started again for {:.1} s)",
+                "{}{between}(server \"{server}\" failed {times}; it is not started again for {:.1} s)",
                 cause.message(),
                 left.as_secs_f64()
             ),

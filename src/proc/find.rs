@@ -56,7 +56,12 @@ pub fn find_program(name: &OsStr, env: &Env, cwd: &Path) -> Result<PathBuf> {
             format!("the command {shown} cannot be started: {}: {why} ({place})", candidate.display()),
         ),
         None => Error::new(Kind::Unavailable, format!("the command {shown} was not found ({place})"))
-            .hint(format!("install {shown}, give its absolute path, or extend PATH")),
+            .hint(match shown.to_string().split_once(' ') {
+                Some((program, _)) => {
+                    format!("this is looked for as one name; to start {program}, put what follows it into \"args\"")
+                }
+                None => format!("install {shown}, give its absolute path, or extend PATH"),
+            }),
     })
 }
 
@@ -105,6 +110,14 @@ mod tests {
         assert!(found.is_file() && found.is_absolute());
         assert!(find_program(OsStr::new("sh"), &path_env("bin"), Path::new("/")).is_ok());
         assert!(find_program(OsStr::new("sh"), &path_env(""), Path::new("/bin")).is_ok());
+    }
+
+    #[test]
+    fn a_whole_command_line_is_told_from_a_name() {
+        let miss =
+            find_program(OsStr::new("npx -y server"), &path_env("/nowhere"), Path::new("/")).unwrap_err();
+        let hint = miss.hint_text().unwrap();
+        assert!(hint.contains("to start npx, put what follows it into \"args\""), "{hint}");
     }
 
     #[test]

@@ -149,7 +149,7 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
         die_with_parent: true,
     })
     .map_err(|e| Error::new(Kind::NoScript, format!("starting the script: {e}")))?;
-    forward_signals(&child, interactive)?;
+    forward_signals(&child, interactive, plan.kill_grace)?;
     let captured = plan.capture.then(|| Arc::new(Mutex::new(Captured::default())));
     let mut readers = Vec::new();
     if let (Some(stdout), Some(captured)) = (child.take_stdout(), &captured) {
@@ -201,16 +201,27 @@ fn wait(child: &proc::Child, timeout: Option<Duration>, grace: Duration) -> (Exi
 }
 
 /// Hands on what asks this process to end. On a terminal Ctrl-C has reached the
-/// script already, and a second one could mean something else to it.
-fn forward_signals(child: &proc::Child, interactive: bool) -> Result<()> {
+/// script already, and a second one could mean something else to it. A script that
+/// stays in spite of SIGTERM is killed after `grace`.
+fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> Result<()> {
     let forward = |e| Error::new(Kind::Internal, format!("forwarding signals: {e}"));
     let signals = proc::signals::install(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(forward)?;
     let child = child.clone();
     proc::thread::spawn("script-signals", move || {
+        let mut doomed = false;
         loop {
             let signal = signals.recv();
             if !(interactive && signal == libc::SIGINT) {
                 child.signal_group(signal);
+            }
+            if signal == libc::SIGTERM && !doomed {
+                let child = child.clone();
+                doomed = proc::thread::spawn("script-killer", move || {
+                    if child.wait_timeout(grace).is_none() {
+                        child.signal_group(libc::SIGKILL);
+                    }
+                })
+                .is_ok();
             }
         }
     })

@@ -35,6 +35,8 @@ in_each_runtime! {
     awkward_names_are_functions
     a_tool_that_fails_throws
     an_error_in_the_program_ends_in_1
+    an_error_says_what_to_do_where_javascript_does_not
+    output_that_cannot_be_written_is_no_success
     the_program_can_come_on_stdin
     calls_run_side_by_side
     logs_go_to_stderr_and_emitted_values_to_stdout
@@ -173,6 +175,45 @@ fn an_error_in_the_program_ends_in_1(runtime: Runtime) {
     world.mcpx(["exec", "const = 5"]).status(1).any_stderr().run().says(&["SyntaxError"]);
     world.mcpx(["exec", "process.exit(7)"]).status(7).any_stderr().check();
     world.mcpx(["exec", "undefinedName()"]).status(1).stderr_has("undefinedName").check();
+}
+
+fn an_error_says_what_to_do_where_javascript_does_not(runtime: Runtime) {
+    let world = demo(runtime);
+    world
+        .mcpx(["exec", "await dmo.echo({text: 'x'})"])
+        .status(1)
+        .stderr_has("did you mean \"demo\"?")
+        .check();
+    let document = world.mcpx(["--json", "exec", "dmo.echo({})"]).status(1).any_stderr().run().json();
+    assert!(document["error"]["hint"].to_string().contains("demo"), "{document}");
+    let module = "import { sep } from 'node:path'; return sep";
+    world.mcpx(["exec", module]).status(1).stderr_has("write export default <value>").check();
+    // deno says so itself, and bun waits for ever.
+    if !matches!(runtime, Runtime::Deno | Runtime::Bun) {
+        let never = "await new Promise(() => {})";
+        world.mcpx(["exec", never]).status(1).stderr_has("awaits something that never comes").check();
+        world.mcpx(["exec", "process.exit(13)"]).status(13).check();
+    }
+}
+
+fn output_that_cannot_be_written_is_no_success(runtime: Runtime) {
+    // bun's console does not tell.
+    if matches!(runtime, Runtime::Bun) {
+        return;
+    }
+    let world = demo(runtime);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_mcpx"))
+        .args(["exec", "return 1"])
+        .current_dir(world.dir())
+        .env_clear()
+        .envs(world.environment())
+        .stdout(full)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.to_lowercase().contains("no space left"), "{stderr}");
 }
 
 fn the_program_can_come_on_stdin(runtime: Runtime) {

@@ -243,6 +243,18 @@ fn a_killed_command_takes_its_script_with_it() {
 }
 
 #[test]
+fn a_script_that_ignores_sigterm_is_killed_after_the_grace() {
+    let world = World::fake(&[]).with(Runtime::Node26);
+    let code = "process.on('SIGTERM', () => {}); await fake.hang({})";
+    let running = world.mcpx(["exec", "--script-kill-grace", "300ms", code]).start();
+    wait_until("the call to arrive", || (!world.received("fake", "tools/call").is_empty()).then_some(()));
+    running.signal(libc::SIGTERM);
+    let output = running.wait();
+    assert_eq!(output.status, 128 + libc::SIGKILL, "{output}");
+    world.wait_gone(Runtime::Node26.name());
+}
+
+#[test]
 fn children_of_a_script_end_with_its_limit() {
     let world = World::demo().with(Runtime::Bun);
     let code = "const { spawn } = await import('node:child_process'); spawn('sleep', ['1000'], {stdio: 'ignore'}); await new Promise(() => setInterval(() => {}, 1000))";

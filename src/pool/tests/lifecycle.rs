@@ -56,6 +56,15 @@ fn a_failure_is_repeated_with_its_cause_until_the_cool_down_is_over() {
 }
 
 #[test]
+fn what_a_server_wrote_is_not_continued_by_the_cool_down() {
+    let s = Setup::with(vec![def("a")], &[("pool.coolDownMin", json!("1h"))]);
+    s.world.fail_next_starts("a", vec![broken("its stderr ends with:\n  no token")]);
+    s.call("a", "echo", "").unwrap_err();
+    let again = s.call("a", "echo", "").unwrap_err();
+    assert!(again.message().contains("no token\n(server \"a\" failed once"), "{}", again.message());
+}
+
+#[test]
 fn the_cool_down_ends_by_itself() {
     let s = Setup::with(vec![def("a")], &[("pool.coolDownMin", json!("20ms"))]);
     s.world.fail_next_starts("a", vec![broken("one"), broken("two")]);

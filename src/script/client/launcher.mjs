@@ -5,6 +5,12 @@
 /** Names that stand for the script's own tools; a namespace of the same name is reached through `tools`. */
 const HELPERS = { tools, emit, log, args, paths, ToolError };
 
+/** The namespaces, for whoever mistypes one. */
+let known = [];
+
+/** Whether the script's own code is still awaited. */
+let waiting = false;
+
 /** Makes namespaces and helpers global, except where JavaScript has a global of that name already. */
 function globals(namespaces) {
   const define = (key, value) => {
@@ -13,6 +19,7 @@ function globals(namespaces) {
   };
   for (const key of Object.keys(HELPERS)) define(key, HELPERS[key]);
   for (const [ident, server] of namespaces) define(ident, tools[server]);
+  known = namespaces.map(([ident]) => ident);
 }
 
 /** Makes writing to a pipe wait, so that a script that exits in the middle loses nothing (node writes pipes later). */
@@ -27,10 +34,17 @@ function blockingOutput() {
         const value = get.call(process);
         Object.defineProperty(process, stream, { configurable: true, enumerable: true, writable: true, value });
         value._handle?.setBlocking?.(true);
+        if (stream === "stdout") value.once("error", unwritten);
         return value;
       },
     });
   }
+}
+
+/** Ends a script whose output goes nowhere; quietly, as SIGPIPE would, when the reader has left. */
+function unwritten(error) {
+  if (error.code === "EPIPE") process.exit(141);
+  report(new Error(`what the script printed cannot be written: ${error.message}`));
 }
 
 // ---- inline code -----------------------------------------------------------
@@ -132,6 +146,30 @@ async function locatedSyntax(error, code) {
 
 // ---- running and reporting -------------------------------------------------
 
+/** How many letters have to change to make one name of another. */
+function distance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] !== b[j - 1]));
+    row = next;
+  }
+  return row[b.length];
+}
+
+/** What to do about an error that JavaScript alone explains badly. */
+function advice(error, inline) {
+  if (error instanceof ReferenceError) {
+    const [, name] = /^(\S+) is not defined$/.exec(error.message) ?? [];
+    const near = name && known.find((ident) => distance(name, ident) <= Math.max(1, name.length / 3));
+    if (near) return `did you mean "${near}"? \`mcpx ls\` shows the namespaces`;
+  }
+  if (inline && error instanceof SyntaxError && /return/i.test(error.message)) {
+    return "code with import or export is a module, which cannot return; write export default <value>";
+  }
+  return undefined;
+}
+
 /** The script's value on stdout: a string as it is, nothing for undefined, everything else as JSON. */
 function result(value) {
   // A timer, a socket, a server: something that goes on, and no value.
@@ -192,12 +230,13 @@ function report(error, where) {
   const isError = error instanceof Error || (typeof error?.message === "string" && typeof error?.name === "string");
   const message = isError ? `${error.name}: ${error.message}` : `threw ${typeof error === "string" ? error : json(error)}`;
   const places = isError ? frames(error, where) : [];
+  const hint = error?.hint ?? advice(error, where?.module);
   const told = [message, ...places.map((place) => `    at ${place.text}`)];
   if (error instanceof ToolError) told.push(`  ${error.tool ? `tool ${error.server}.${error.tool}, ` : ""}kind ${error.kind}`);
-  if (error?.hint) told.push(`  ${error.hint}`);
+  if (hint) told.push(`  ${hint}`);
   if (error?.cause instanceof Error) told.push(`  caused by ${error.cause.name}: ${error.cause.message}`);
   if (capture) {
-    const { kind, server, tool, hint, raw } = error instanceof ToolError ? error : {};
+    const { kind, server, tool, raw } = error instanceof ToolError ? error : {};
     const [first] = places;
     const details = {
       name: isError ? error.name : undefined,
@@ -214,7 +253,7 @@ function report(error, where) {
     record(json({ t: "error", error: details }));
   }
   // Only node itself can tell where a syntax error in a file is, and only when nobody catches it.
-  if (error instanceof SyntaxError && places.length === 0 && !deno && !bun) throw error;
+  if (error instanceof SyntaxError && places.length === 0 && !hint && !deno && !bun) throw error;
   const code = (error instanceof ToolError && EXITS[error.kind]) || 1;
   console.error(told.join("\n"));
   if (deno) deno.exit(code);
@@ -225,10 +264,12 @@ function report(error, where) {
 async function exec(code, entry, evaluate) {
   entryFile = entry;
   let where;
+  waiting = true;
   try {
     const { main, form } = await compile(code, entry, evaluate);
     where = { head: form.head, file: entry.replace(/\.mjs$/, "") };
     result(await valueOf(await main()));
+    waiting = false;
   } catch (error) {
     report(error, where);
   }
@@ -241,11 +282,13 @@ async function run(load, script, entry, inline) {
     paths.script = script;
     if (!deno) process.argv[1] = script;
   }
+  waiting = true;
   try {
     const module = await load();
     if (typeof module.default === "function") result(await valueOf(module.default));
+    waiting = false;
   } catch (error) {
-    report(error, inline ? { file: script } : undefined);
+    report(error, inline ? { file: script, module: true } : undefined);
   }
 }
 
@@ -267,7 +310,13 @@ export const launcher = {
   run,
   first,
   start(namespaces) {
-    if (!deno && !bun) blockingOutput();
+    if (!deno && !bun) {
+      blockingOutput();
+      // node says nothing of it without its warnings; deno does, and bun waits.
+      process.once("beforeExit", () => {
+        if (waiting) report(new Error("the script awaits something that never comes: nothing is left to wait for"));
+      });
+    }
     globals(namespaces);
   },
 };

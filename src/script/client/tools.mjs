@@ -72,7 +72,8 @@ export default tools;
 // ---- what a script says and is told ----------------------------------------
 
 const capture = env("MCPX_CAPTURE") === "1";
-const print = console.log.bind(console);
+// node's console swallows what cannot be written, such as a result to a full disk.
+const print = deno || bun ? console.log.bind(console) : (text) => void process.stdout.write(`${text}\n`);
 
 /** A value as JSON text; what JSON has no form for is told apart rather than refused. */
 function json(value) {

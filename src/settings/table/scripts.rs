@@ -47,7 +47,7 @@ pub static SCRIPT_PERMISSIONS: Setting<String> = Setting::new(
     .client()
     .flags(&["--permissions"])
     .env(&["MCPX_PERMISSIONS"])
-    .doc("Built in: all, net, read, readnet, strict."),
+    .doc("Built in: all (also none, off and unsandboxed: no sandbox, everything is allowed), net, read, readnet, strict."),
 );
 
 pub static SCRIPT_PROFILES: Setting<Value> = Setting::new(
