@@ -62,6 +62,18 @@ pub fn alive(pid: u32) -> bool {
     describe(pid).is_some()
 }
 
+/// Lets this process, and so all that it starts, die of the usual signals. A shell
+/// ignores some of them for what it starts in the background, tests perhaps included.
+pub fn default_signals() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
+            // SAFETY: SIG_DFL is a valid disposition and no handler runs.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    });
+}
+
 /// Sends a signal to one process.
 pub fn signal(pid: u32, signal: i32) {
     // SAFETY: kill takes two numbers and touches no memory of ours.

@@ -26,6 +26,7 @@ pub struct World {
 impl World {
     /// An empty world: no configuration, no runtime.
     pub fn new() -> World {
+        process::default_signals();
         static SERIAL: AtomicUsize = AtomicUsize::new(0);
         let id = format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
         // Short, so that a socket's path fits below it.
