@@ -109,7 +109,8 @@ pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
 fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
     let progress = Progress::start(&format!("reading the tools of {}", servers(missing)));
     let answer = cx.daemon(&progress).and_then(|client| {
-        let path = format!("/v1/namespaces?{}", selected(cx.world()?));
+        let world = cx.world()?;
+        let path = format!("/v1/namespaces?waitMs={}&{}", wait(world), selected(world));
         client.json("GET", &path, None)
     });
     let parsed = answer.and_then(|v| namespace_rows(&v));
@@ -129,6 +130,11 @@ fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
             *row = NamespaceRow { ident, description: description.or(theirs.description.clone()), ..theirs };
         }
     }
+}
+
+/// How long a listing waits for servers that are still starting, in milliseconds.
+fn wait(world: &World) -> u128 {
+    world.settings.get(&settings::CATALOG_WAIT).as_millis()
 }
 
 /// The selection, as a query says it.
@@ -188,7 +194,7 @@ fn gather<'a, T>(
         return Ok(known);
     }
     let names: Vec<&str> = missing.iter().map(|i| known[*i].namespace.def.name.as_str()).collect();
-    let answer = ask(cx, &names);
+    let answer = ask(cx, &names, Some(wait(world)));
     for i in missing {
         let name = known[i].namespace.def.name.clone();
         known[i].tools = match &answer {
@@ -199,7 +205,7 @@ fn gather<'a, T>(
     Ok(known)
 }
 
-/// One server's tools.
+/// One server's tools. This is for a call, which waits as long as the server may take to start.
 pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
     let world = cx.world()?;
     let (cache, ttl) = cache(world);
@@ -207,16 +213,17 @@ pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
         Some(e) => Err(e),
         None => match filter::load(&cache, def, ttl) {
             Some(schema) => Ok(schema),
-            None => ask(cx, &[&def.name]).and_then(|answer| pick(&answer, &def.name)),
+            None => ask(cx, &[&def.name], None).and_then(|answer| pick(&answer, &def.name)),
         },
     }
 }
 
-/// What the daemon knows, or finds out, of these servers.
-fn ask(cx: &Cx, servers_by_name: &[&str]) -> Result<Value> {
+/// What the daemon knows, or finds out, of these servers; within `wait` milliseconds, if that is given.
+fn ask(cx: &Cx, servers_by_name: &[&str], wait: Option<u128>) -> Result<Value> {
     let progress = Progress::start(&format!("reading the tools of {}", servers(servers_by_name.len())));
     let client = cx.daemon(&progress)?;
-    let query: Vec<String> = servers_by_name.iter().map(|n| format!("server={}", escape(n))).collect();
+    let mut query: Vec<String> = servers_by_name.iter().map(|n| format!("server={}", escape(n))).collect();
+    query.extend(wait.map(|ms| format!("waitMs={ms}")));
     client.json("GET", &format!("/v1/schemas?{}", query.join("&")), None)
 }
 

@@ -58,6 +58,23 @@ fn a_server_that_will_not_start_is_a_row_with_its_reason() {
 }
 
 #[test]
+fn one_that_never_answers_holds_up_no_listing() {
+    let world = World::demo().and_fake("silent", &["--never-initialize"]);
+    for words in [&["ls"][..], &["tools"], &["search", "echo"], &["types"], &["types", "silent"]] {
+        let mut all = vec!["--catalog-wait", "300ms"];
+        all.extend(words);
+        let output = world.mcpx(all).any_stderr().output();
+        assert!(output.seconds < 15.0, "{output}");
+        if words != ["search", "echo"] {
+            output.says(&["still starting after 300ms", "catalog.wait"]);
+        }
+    }
+    let answer = world.mcpx(["--json", "ls", "--catalog-wait", "300ms"]).any_stderr().output().json();
+    let silent = answer["namespaces"].as_array().unwrap().iter().find(|r| r["name"] == "silent").unwrap();
+    assert_eq!(silent["state"], "starting");
+}
+
+#[test]
 fn search_ranks_names_before_descriptions_and_needs_all_words_first() {
     let world = World::demo();
     let hits = |words: &[&str]| -> Vec<String> {

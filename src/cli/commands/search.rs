@@ -21,7 +21,7 @@ pub static COMMAND: Command = Command {
     about: "Ranks exact names first, then names that begin with the words, names that contain them, namespaces, and \
             descriptions; tools that match every word come before those that match some.",
     flags: &[],
-    settings: &["search.limit", "catalog.describe"],
+    settings: &["search.limit", "catalog.describe", "catalog.wait"],
     examples: &[
         example("mcpx search weather forecast", "tools about both, then about either"),
         example("mcpx --json search --search-limit 3 echo", "the best three, for a program"),

@@ -21,7 +21,7 @@ pub static COMMAND: Command = Command {
     summary: "List tools, each with its signature",
     about: "All of them, or those of the namespaces named.",
     flags: &[],
-    settings: &["catalog.describe"],
+    settings: &["catalog.describe", "catalog.wait"],
     examples: &[
         example("mcpx tools", "every tool there is"),
         example("mcpx tools demo", "those of one namespace"),

@@ -18,7 +18,7 @@ pub static COMMAND: Command = Command {
     about: "What a script sees: each tool with the types of its arguments and of its result, made from its JSON \
             Schemas. All namespaces, or those named.",
     flags: &[Flag::switch("brief", "Signatures alone, without descriptions")],
-    settings: &[],
+    settings: &["catalog.wait"],
     examples: &[
         example("mcpx types demo", "one namespace, in full"),
         example("mcpx types --brief demo", "in as few words as possible"),
