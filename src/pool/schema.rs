@@ -390,7 +390,7 @@ impl Pool {
     }
 
     fn ask_for_schema(&self, mut server: Arc<Server>, fresh: bool) -> Result<Arc<ServerSchema>> {
-        let limits = server.usable()?;
+        let limits = server.usable()?.clone();
         if !fresh && let Some(schema) = server.recent(limits.ttl) {
             return Ok(schema);
         }
@@ -399,7 +399,7 @@ impl Pool {
         let cancel = Cancel::new();
         loop {
             let key = server.listing_key(&server.usable()?.scope);
-            let Some(lease) = server.lease(&key, Some(deadline), &cancel)? else {
+            let Some(lease) = server.lease(&key, Some(deadline), &cancel, Some(limits.start_timeout))? else {
                 // It ended, or was configured anew, before anything was asked.
                 server = self.server(&server.def.name)?;
                 continue;

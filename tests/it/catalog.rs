@@ -75,6 +75,17 @@ fn one_that_never_answers_holds_up_no_listing() {
 }
 
 #[test]
+fn a_start_that_times_out_in_a_listing_is_not_called_a_call() {
+    let world = World::demo().server(
+        "silent",
+        json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "args": ["--never-initialize"], "mcpx": {"startTimeout": "300ms"}}),
+    );
+    let output = world.mcpx(["ls"]).any_stderr().output();
+    output.says(&["silent", "300ms", "startTimeout"]);
+    assert!(!output.to_string().contains("the call"), "{output}");
+}
+
+#[test]
 fn search_ranks_names_before_descriptions_and_needs_all_words_first() {
     let world = World::demo();
     let hits = |words: &[&str]| -> Vec<String> {
