@@ -205,6 +205,32 @@ fn gather<'a, T>(
     Ok(known)
 }
 
+/// Notes in one line which servers could not be asked; why is for `mcpx ls` to say, unless there is but one.
+pub fn note_missing(missing: &[(&str, &Error)], done: &str) {
+    if let Some(line) = missing_line(missing, done) {
+        super::out::note(&line);
+    }
+}
+
+/// How many names of servers such a line has; the others are a number.
+const NAMED: usize = 5;
+
+fn missing_line(missing: &[(&str, &Error)], done: &str) -> Option<String> {
+    match missing {
+        [] => None,
+        [(server, e)] => Some(format!("{server} was not {done}: {}", super::table::one_line(e.message()))),
+        many => {
+            let names: Vec<&str> = many.iter().take(NAMED).map(|(server, _)| *server).collect();
+            let more = match many.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let (count, names) = (many.len(), names.join(", "));
+            Some(format!("{count} servers were not {done}: {names}{more}; mcpx ls says why"))
+        }
+    }
+}
+
 /// One server's tools. This is for a call, which waits as long as the server may take to start.
 pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
     let world = cx.world()?;
@@ -267,6 +293,20 @@ mod tests {
     #[test]
     fn names_are_escaped_for_a_query() {
         assert_eq!(escape("a b&c=ü/~"), "a%20b%26c%3D%C3%BC%2F~");
+    }
+
+    #[test]
+    fn those_that_are_missing_take_one_line() {
+        let e = Error::new(Kind::Unavailable, "it ended\nwith a word");
+        let line = |names: &[&'static str]| {
+            let missing: Vec<_> = names.iter().map(|n| (*n, &e)).collect();
+            missing_line(&missing, "searched")
+        };
+        assert_eq!(line(&[]), None);
+        assert_eq!(line(&["a"]).unwrap(), "a was not searched: it ended with a word");
+        assert_eq!(line(&["a", "b"]).unwrap(), "2 servers were not searched: a, b; mcpx ls says why");
+        let seven = line(&["a", "b", "c", "d", "e", "f", "g"]).unwrap();
+        assert_eq!(seven, "7 servers were not searched: a, b, c, d, e and 2 more; mcpx ls says why");
     }
 
     #[test]

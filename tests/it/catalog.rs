@@ -75,6 +75,23 @@ fn one_that_never_answers_holds_up_no_listing() {
 }
 
 #[test]
+fn broken_servers_take_one_line_of_what_a_search_says() {
+    let mut world = World::demo();
+    for name in ["a", "b", "c"] {
+        world = world.server(name, json!({"command": "no-such-program"}));
+    }
+    let line = |words: &[&str]| {
+        let output = world.mcpx(words).any_stderr().output();
+        assert_eq!(output.status, 0, "{output}");
+        output.stderr.clone()
+    };
+    let why = "a, b, c; mcpx ls says why\n";
+    assert_eq!(line(&["search", "echo"]), format!("mcpx: 3 servers were not searched: {why}"));
+    assert_eq!(line(&["tools"]), format!("mcpx: 3 servers were not listed: {why}"));
+    assert_eq!(line(&["types"]), format!("mcpx: 3 servers were not described: {why}"));
+}
+
+#[test]
 fn a_start_that_times_out_in_a_listing_is_not_called_a_call() {
     let world = World::demo().server(
         "silent",

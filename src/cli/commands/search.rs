@@ -34,6 +34,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let world = cx.world()?;
     let known = schemas::load_rows(cx, schemas::select(world, &[])?)?;
     let mut failed: Vec<Value> = Vec::new();
+    let mut missing = Vec::new();
     let mut offered: Vec<search::Namespace> = Vec::new();
     for k in &known {
         let (server, ident) = (k.namespace.def.name.as_str(), k.namespace.ident.as_str());
@@ -41,11 +42,12 @@ fn run(cx: &mut Cx) -> Result<u8> {
             Ok(rows) => offered.push(search::Namespace { server, ident, rows }),
             Err(e) => {
                 failed.push(json!({"server": server, "error": e.to_json()}));
-                if !cx.json() {
-                    note(&format!("{server} was not searched: {}", e.message()));
-                }
+                missing.push((server, e));
             }
         }
+    }
+    if !cx.json() {
+        schemas::note_missing(&missing, "searched");
     }
     let limit = usize::try_from(world.settings.get(&settings::SEARCH_LIMIT)).unwrap_or(usize::MAX);
     let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);
