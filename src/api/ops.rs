@@ -265,7 +265,14 @@ pub static OPERATIONS: &[Operation] = &[
         name: "openRun",
         method: Method::Post,
         path: "/v1/runs",
-        params: &[body(field("context", Shape::Record(&r::CONTEXT), "who is running the program"))],
+        params: &[
+            body(field("context", Shape::Record(&r::CONTEXT), "who is running the program")),
+            body(field(
+                "tools",
+                Shape::List(&Shape::Record(&r::GRANT)),
+                "the tools that the program may call; every tool when it is absent",
+            )),
+        ],
         returns: Returns::Record(&r::OPENED_RUN),
         mutates: true,
         waits: false,
@@ -273,7 +280,8 @@ pub static OPERATIONS: &[Operation] = &[
         words: &[],
         help: "open a run: the calls of one program",
         doc: "On the unix socket a run ends with the connection that opened it. Without `context.session` \
-              it has a session of its own, and what that session owns is stopped when the run ends.",
+              it has a session of its own, and what that session owns is stopped when the run ends. With `tools`, \
+              a call of any other tool in the run's name, or by a process that the run started, is refused.",
     },
     Operation {
         id: Id::CloseRun,

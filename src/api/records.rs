@@ -213,7 +213,20 @@ pub static OPENED_RUN: Record = Record {
         always("ephemeral", Shape::Boolean, "the key was minted for this run alone"),
         always("namespaces", Shape::List(&Shape::Record(&NAMES)), "every enabled server that is selected"),
         always("endpoint", Shape::Text, "the HTTP endpoint on loopback, empty when TCP is off"),
-        always("token", Shape::Text, "the bearer token for the endpoint, empty when TCP is off"),
+        always(
+            "token",
+            Shape::Text,
+            "a bearer token for this run at the endpoint: it permits what a channel of the run does, and ends with it; empty when TCP is off",
+        ),
+    ],
+};
+
+/// A tool that a run may call.
+pub static GRANT: Record = Record {
+    name: "Grant",
+    fields: &[
+        always("tool", Shape::Text, "`server.tool`; a star stands for any characters"),
+        always("profile", Shape::Text, "the permission profile that has it"),
     ],
 };
 

@@ -1,6 +1,7 @@
 //! The JSON records that cross the daemon's socket. camelCase; unknown fields
 //! are ignored; a missing optional field is absent, not null.
 
+use crate::catalog::Grant;
 use crate::config::Selection;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -151,6 +152,9 @@ pub struct ServerRow {
 pub struct OpenRun {
     /// Who is calling; `session` absent means that the daemon mints an ephemeral key.
     pub context: CallContext,
+    /// The tools that the run may call; absent means every tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Grant>>,
 }
 
 /// The answer to `POST /v1/runs`.
@@ -167,7 +171,7 @@ pub struct OpenedRun {
     pub namespaces: Vec<NamespaceName>,
     /// The daemon's HTTP endpoint, `http://127.0.0.1:PORT`, empty when TCP is off.
     pub endpoint: String,
-    /// The bearer token that TCP requests need, empty when TCP is off.
+    /// A bearer token for TCP requests of this run: it permits what a channel of the run permits, and ends with it. Empty when TCP is off.
     pub token: String,
 }
 

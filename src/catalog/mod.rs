@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod cache;
 pub mod filter;
+mod grants;
 pub mod names;
 pub mod refs;
 pub mod rows;
@@ -12,6 +13,7 @@ pub mod search;
 pub mod ts;
 pub mod validate;
 
+pub use self::grants::Grant;
 pub use crate::mcp::Tool;
 
 use serde::{Deserialize, Serialize};

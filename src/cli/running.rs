@@ -11,7 +11,7 @@ use crate::api::Client;
 use crate::api::wire::OpenRun;
 use crate::error::{Kind, Result};
 use crate::script::{
-    self, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
+    self, Faults, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
 };
 use serde_json::Value;
 use std::ffi::OsString;
@@ -25,10 +25,20 @@ const RUN_ID: usize = 8;
 /// Runs a script and gives the exit code.
 pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
     let world = cx.world()?;
-    let cwd = directory(cx, world)?;
-    let spec = RunSpec { source: settle(source, world), args, cwd, env: variables(cx)?, capture: cx.json() };
+    let mut faults = Faults::default();
+    let cwd = faults.keep(directory(cx, world)).unwrap_or_else(|| world.cwd.clone());
+    let env = variables(cx, world, &mut faults);
+    let spec = RunSpec {
+        source: settle(source, world),
+        args,
+        cwd,
+        env,
+        capture: cx.json(),
+        export: cx.inv.text("export")?.map(str::to_owned),
+        bare: cx.inv.has("no-launcher"),
+    };
     let local = Local { settings: &world.settings, env: &cx.env, dirs: &world.dirs };
-    let prepared = script::prepare(&spec, &local)?;
+    let prepared = script::prepare(&spec, &local, faults)?;
     if cx.inv.has("dry-run") {
         let plan = prepared.plan(offline(cx, world)?);
         return show(cx, &plan);
@@ -68,21 +78,27 @@ fn settle(source: Source, world: &World) -> Source {
     }
 }
 
-/// The variables of `--env`.
-fn variables(cx: &Cx) -> Result<Vec<(OsString, OsString)>> {
-    cx.inv
-        .values("env")
-        .map(|pair| {
-            let bytes = pair.as_bytes();
-            match bytes.iter().position(|b| *b == b'=') {
-                Some(at) if at > 0 => Ok((
-                    OsString::from_vec(bytes[..at].to_vec()),
-                    OsString::from_vec(bytes[at + 1..].to_vec()),
-                )),
-                _ => Err(usage(format!("--env takes KEY=VALUE, not {:?}", pair.to_string_lossy()))),
-            }
-        })
-        .collect()
+/// The variables of `--env-file`, then those of `--env`.
+fn variables(cx: &Cx, world: &World, faults: &mut Faults) -> Vec<(OsString, OsString)> {
+    let mut all = Vec::new();
+    for file in cx.inv.values("env-file") {
+        let path = world.cwd.join(file);
+        let read = std::fs::read_to_string(&path)
+            .map_err(|e| usage(format!("--env-file: reading {}: {e}", path.display())));
+        let pairs = faults.keep(read.and_then(|text| script::env_file::parse(&text, &path)));
+        all.extend(pairs.into_iter().flatten().map(|(k, v)| (k.into(), v.into())));
+    }
+    for pair in cx.inv.values("env") {
+        let bytes = pair.as_bytes();
+        match bytes.iter().position(|b| *b == b'=') {
+            Some(at) if at > 0 => all.push((
+                OsString::from_vec(bytes[..at].to_vec()),
+                OsString::from_vec(bytes[at + 1..].to_vec()),
+            )),
+            _ => faults.add(usage(format!("--env takes KEY=VALUE, not {:?}", pair.to_string_lossy()))),
+        }
+    }
+    all
 }
 
 /// Opens the run at the daemon.
@@ -97,7 +113,7 @@ fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, 
     }
     let progress = Progress::start("opening the run");
     let client = cx.daemon(&progress)?;
-    let opened = client.open_run(&OpenRun { context: cx.context()? })?;
+    let opened = client.open_run(&OpenRun { context: cx.context()?, tools: prepared.grants() })?;
     let channel = if prepared.wants_channel() { Some(client.channel(&opened.run)?) } else { None };
     let namespaces =
         opened.namespaces.into_iter().map(|n| Namespace { name: n.name, ident: n.ident }).collect();

@@ -11,10 +11,10 @@ use crate::api::wire::{
     CallContext, CallRequest, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles,
 };
 use crate::api::{self, docs};
-use crate::catalog::ServerSchema;
+use crate::catalog::{Grant, ServerSchema, Tool};
 use crate::config::{Selection, ServerDef};
 use crate::error::{Error, Kind, Result};
-use crate::pool::{Call, Caller, InstanceStatus, Namespace};
+use crate::pool::{Call, Caller, InstanceStatus, Namespace, Permit};
 use crate::proc;
 use crate::settings;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -110,8 +110,19 @@ fn dispatch(
     params: Params<'_>,
     asker: &Asker<'_>,
 ) -> Result<Done> {
-    if matches!(asker.origin, Origin::Channel(_)) && !op.on_channel {
-        return Err(Error::new(Kind::Refused, format!("{} cannot be asked on a channel", op.name)));
+    match (&asker.origin, &asker.held) {
+        (Origin::Channel(_), _) if !op.on_channel => {
+            return Err(Error::new(Kind::Refused, format!("{} cannot be asked by a run", op.name))
+                .hint("a run's channel and token permit calls and questions"));
+        }
+        // It may open runs of its own, which are held to the same.
+        (_, Some(_)) if !op.on_channel && !matches!(op.id, Id::OpenRun | Id::CloseRun | Id::Channel) => {
+            return Err(Error::new(
+                Kind::Refused,
+                format!("{} cannot be asked by what a run with limited tools has started", op.name),
+            ));
+        }
+        _ => {}
     }
     match op.id {
         Id::Call => call(daemon, params.parse(op)?, asker).map(Done::Tool),
@@ -203,6 +214,12 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
     let call_timeout = asker.carried.get(limit).or_else(|| of_run.get(limit));
     let check = &settings::MCP_VALIDATE_ARGUMENTS;
     let validate = asker.carried.get(check).or_else(|| of_run.get(check));
+    let limits = limits(daemon, &call.context, asker);
+    let current = daemon.current();
+    let permit = |schema: &ServerSchema, tool: &Tool| {
+        let names = current.names.iter().find(|n| n.name == schema.server);
+        runs::check(&limits, names.map_or(schema.server.as_str(), |n| &n.ident), schema, tool)
+    };
     let (caller, own) = caller_of(daemon, call.context, asker);
     let outcome = daemon.pool.call(
         Call {
@@ -212,6 +229,7 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
             timeout: call.timeout_ms.map(Duration::from_millis),
             call_timeout,
             validate,
+            permit: (!limits.is_empty()).then_some(&permit as &Permit<'_>),
             cancel: asker.cancel,
             progress: asker.progress.clone(),
         },
@@ -221,6 +239,21 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
         daemon.pool.end_session(&caller.session);
     }
     outcome
+}
+
+/// What a call, or a run that is opened, is held to.
+fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
+    if let Origin::Channel(run) = &asker.origin {
+        return run.limits.clone();
+    }
+    let mut limits = asker.held.as_ref().map(|run| run.limits.clone()).unwrap_or_default();
+    if let Some(run) = context.run.as_deref().and_then(|id| daemon.runs.get(id).ok()) {
+        limits.extend(run.limits.iter().cloned());
+    }
+    if let Some(session) = &context.session {
+        limits.extend(daemon.runs.limits_of_session(session));
+    }
+    limits
 }
 
 /// Who calls, and whether the session ends with this call.
@@ -254,7 +287,10 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
         _ => Tie::Loose,
     };
     let current = daemon.current();
-    let run = daemon.runs.open(wanted.context, tie)?;
+    // A run inside a run may have less than that one, never more.
+    let mut limits = limits(daemon, &wanted.context, asker);
+    limits.extend(wanted.tools.map(Arc::new));
+    let run = daemon.runs.open(wanted.context, tie, limits)?;
     run.carry(asker.carried.clone());
     let usable =
         |server: &ServerDef| server.enabled && server.problem.is_none() && run.selection.takes(server);
@@ -271,7 +307,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
             .map(|(_, names)| names.clone())
             .collect(),
         endpoint: current.endpoint.clone(),
-        token: current.token.clone(),
+        token: if current.endpoint.is_empty() { String::new() } else { run.token.clone() },
     })
 }
 

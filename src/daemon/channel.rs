@@ -301,7 +301,7 @@ impl Channel {
         })?;
         let progress = job.progress.then(|| self.reporter(job.id));
         let (origin, carried) = (Origin::Channel(self.run.clone()), self.run.carried());
-        let asker = Asker { origin, cancel: &job.cancel, progress, carried };
+        let asker = Asker { origin, held: None, cancel: &job.cancel, progress, carried };
         answers::perform(&self.daemon, op, Params::Json(&job.text[job.params.clone()]), &asker)
     }
 

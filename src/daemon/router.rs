@@ -23,7 +23,7 @@ pub enum Origin {
     Unix(u64),
     /// TCP.
     Tcp,
-    /// A channel of this run.
+    /// A channel of this run, or a request over TCP with its token.
     Channel(Arc<Run>),
 }
 
@@ -31,6 +31,8 @@ pub enum Origin {
 pub struct Asker<'a> {
     /// Where the request comes from.
     pub origin: Origin,
+    /// The run with limits that has started the asking process.
+    pub held: Option<Arc<Run>>,
     /// Pulled when the asker goes away.
     pub cancel: &'a Cancel,
     /// Who wants to hear of progress.

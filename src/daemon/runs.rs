@@ -2,6 +2,7 @@
 //! of how a run's calls arrive.
 
 use crate::api::wire::CallContext;
+use crate::catalog::{Grant, ServerSchema, Tool, names};
 use crate::config::Selection;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Caller, Cancel};
@@ -32,6 +33,10 @@ pub struct Run {
     pub selection: Selection,
     /// Pulled when the run ends: its calls are cancelled and its channels closed.
     pub ended: Cancel,
+    /// A token for TCP requests of this run.
+    pub token: String,
+    /// What may be called: each of the lists has to permit it.
+    pub limits: Vec<Arc<Vec<Grant>>>,
     tie: Tie,
     /// The caller's process, as it was when the run was opened.
     process: Option<(u32, u64)>,
@@ -78,7 +83,7 @@ impl Runs {
     }
 
     /// Opens a run; without a session it gets one of its own.
-    pub fn open(&self, context: CallContext, tie: Tie) -> Result<Arc<Run>> {
+    pub fn open(&self, context: CallContext, tie: Tie, limits: Vec<Arc<Vec<Grant>>>) -> Result<Arc<Run>> {
         // Unguessable: whoever knows it may open the run's channel.
         let id = util::random_hex(8)?;
         let selection = context.selection.clone().map_or_else(Selection::everything, Selection::from);
@@ -94,6 +99,8 @@ impl Runs {
             caller,
             selection,
             ended: Cancel::new(),
+            token: util::random_hex(32)?,
+            limits,
             tie,
             process,
             carried: Mutex::default(),
@@ -109,6 +116,35 @@ impl Runs {
             Error::new(Kind::NotFound, format!("no run \"{id}\" is open"))
                 .hint("a run ends with the connection that opened it")
         })
+    }
+
+    /// The open run that has this token.
+    pub fn of_token(&self, token: &str) -> Option<Arc<Run>> {
+        // Digests, because how long their comparison takes tells nothing of the token.
+        let digest = |token: &str| util::digest([token.as_bytes()], 64);
+        let given = digest(token);
+        self.lock().values().find(|run| digest(&run.token) == given).cloned()
+    }
+
+    /// The open run with limits to which a process belongs: one that the run's own process started, by however many steps.
+    pub fn holding(&self, pid: u32) -> Option<Arc<Run>> {
+        let limited: Vec<Arc<Run>> = self.lock().values().filter(|r| !r.limits.is_empty()).cloned().collect();
+        if limited.is_empty() {
+            return None;
+        }
+        proc::ancestors(pid).find_map(|above| {
+            limited
+                .iter()
+                .find(|run| run.process.is_some_and(|(pid, ticks)| pid == above && proc::alive(pid, ticks)))
+                .cloned()
+        })
+    }
+
+    /// The limits of the session that was made for a run.
+    pub fn limits_of_session(&self, session: &str) -> Vec<Arc<Vec<Grant>>> {
+        let open = self.lock();
+        let of = open.values().filter(|r| r.caller.ephemeral && r.caller.session == session);
+        of.flat_map(|r| r.limits.iter().cloned()).collect()
     }
 
     /// Closes a run and returns the session that ends with it, if one does.
@@ -154,6 +190,52 @@ impl Runs {
     }
 }
 
+/// Refuses a tool that one of the lists does not grant.
+///
+/// `server` is the identifier that stands for the server in a program.
+///
+/// # Errors
+/// `Refused`, with the profiles and what they do grant.
+pub fn check(limits: &[Arc<Vec<Grant>>], server: &str, schema: &ServerSchema, tool: &Tool) -> Result<()> {
+    for grants in limits {
+        if grants.iter().any(|g| g.permits(&schema.server, &tool.name)) {
+            continue;
+        }
+        // A grant may also be written as programs write the call.
+        let idents = names::unique_idents(schema.tools.iter().map(|t| t.name.as_str()));
+        let at = schema.tools.iter().position(|t| t.name == tool.name);
+        let ident = at.and_then(|at| idents.get(at));
+        if ident.is_some_and(|ident| grants.iter().any(|g| g.permits(server, ident))) {
+            continue;
+        }
+        let mut profiles: Vec<&str> = Vec::new();
+        for grant in grants.iter() {
+            if !profiles.contains(&grant.profile()) {
+                profiles.push(grant.profile());
+            }
+        }
+        let patterns: Vec<&str> = grants.iter().map(Grant::pattern).collect();
+        let who = match profiles.as_slice() {
+            [] => "its permission profile grants no tool".to_owned(),
+            names => {
+                let plural = if names.len() == 1 { "" } else { "s" };
+                let grant = if names.len() == 1 { "grants" } else { "grant" };
+                format!("the permission profile{plural} {} {grant} {}", names.join(", "), patterns.join(", "))
+            }
+        };
+        let error = Error::new(
+            Kind::Refused,
+            format!("this run may not call {}.{}: {who}", schema.server, tool.name),
+        );
+        let profile = profiles.first().copied().unwrap_or("<profile>");
+        return Err(error
+            .server(&schema.server)
+            .tool(&tool.name)
+            .hint(format!("add \"{}.{}\" to script.profiles.{profile}.tools", schema.server, tool.name)));
+    }
+    Ok(())
+}
+
 /// The caller that a context describes; its session may be empty.
 pub fn caller(context: CallContext) -> Caller {
     Caller {
@@ -174,11 +256,11 @@ mod tests {
     #[test]
     fn a_run_without_a_session_gets_one_that_ends_with_it() {
         let runs = Runs::new().unwrap();
-        let a = runs.open(CallContext::default(), Tie::Peer(1)).unwrap();
-        let b = runs.open(CallContext::default(), Tie::Peer(1)).unwrap();
+        let a = runs.open(CallContext::default(), Tie::Peer(1), Vec::new()).unwrap();
+        let b = runs.open(CallContext::default(), Tie::Peer(1), Vec::new()).unwrap();
         assert!(a.caller.ephemeral && a.caller.session != b.caller.session && a.id != b.id);
         let named = CallContext { session: Some("s".into()), ..Default::default() };
-        let c = runs.open(named, Tie::Peer(2)).unwrap();
+        let c = runs.open(named, Tie::Peer(2), Vec::new()).unwrap();
         assert!(!c.caller.ephemeral);
         assert_eq!(runs.count(), (3, 3));
         let mut ended = runs.close_tied(1);
@@ -197,7 +279,7 @@ mod tests {
     fn a_loose_run_ends_with_its_process_or_by_silence() {
         let runs = Runs::new().unwrap();
         let mine = CallContext { pid: Some(std::process::id()), ..Default::default() };
-        let run = runs.open(mine, Tie::Loose).unwrap();
+        let run = runs.open(mine, Tie::Loose, Vec::new()).unwrap();
         assert!(runs.close_abandoned(Duration::ZERO).is_empty());
         assert!(runs.close_abandoned(Duration::from_secs(60)).is_empty());
         std::thread::park_timeout(Duration::from_millis(2));
@@ -209,7 +291,7 @@ mod tests {
     }
 
     fn unshared(runs: &Runs) -> Run {
-        let run = runs.open(CallContext::default(), Tie::Loose).unwrap();
+        let run = runs.open(CallContext::default(), Tie::Loose, Vec::new()).unwrap();
         runs.lock().remove(&run.id);
         Arc::into_inner(run).unwrap()
     }

@@ -5,6 +5,7 @@ use super::channel;
 use super::peers::{Peer, Stream};
 use super::places::Place;
 use super::router::{self, Answer, Asker, Origin};
+use super::runs::Run;
 use super::state::Daemon;
 use crate::api::http::{self, Fault, Limits, Method, Reader, Request};
 use crate::error::{Error, Kind};
@@ -170,6 +171,7 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
     };
     let peer = joined.peer.clone();
     let _runs = Runs(daemon, peer.id);
+    let held = proc::peer_pid(&peer.stream.0).ok().and_then(|pid| daemon.runs.holding(pid));
     let mut reader = Reader::new(peer.stream.clone());
     loop {
         let current = daemon.current();
@@ -189,7 +191,7 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
         let busy = daemon.activity.enter();
         // The answer to HEAD would need to lack its body; nothing here takes HEAD, and closing tells where it ends.
         let keep = request.keep_alive && request.method != Method::Head && !daemon.is_stopping();
-        match answer(daemon, &peer, request) {
+        match answer(daemon, &peer, &held, request) {
             Answer::Body(status, body) => {
                 let sent = http::write_response(reader.source_mut(), status, "", keep, &body.parts());
                 if sent.is_err() || !keep {
@@ -228,14 +230,15 @@ impl Drop for Runs<'_> {
     }
 }
 
-fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, request: Request) -> Answer {
+fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, held: &Option<Arc<Run>>, request: Request) -> Answer {
     let carried = match router::carried(request.headers.get("x-mcpx-settings")) {
         Ok(carried) => carried,
         Err(error) => return Answer::error(&error, None),
     };
     let cancel = Cancel::new();
     peer.waits_for(&cancel);
-    let asker = Asker { origin: Origin::Unix(peer.id), cancel: &cancel, progress: None, carried };
+    let origin = Origin::Unix(peer.id);
+    let asker = Asker { origin, held: held.clone(), cancel: &cancel, progress: None, carried };
     let answer = router::answer(daemon, request.method, &request.target, &request.body, &asker);
     peer.has_its_answer();
     answer

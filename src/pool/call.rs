@@ -203,6 +203,9 @@ impl Errand<'_> {
     /// Finds the tool and checks the arguments.
     fn prepare(&self, known: &Known, limits: &Limits) -> Result<Prepared> {
         let tool = known.tool(self.call.tool)?;
+        if let Some(permit) = self.call.permit {
+            permit(&known.schema, tool)?;
+        }
         let empty;
         let arguments = match self.call.arguments.as_deref().filter(|a| a.get() != "null") {
             Some(arguments) => arguments,

@@ -45,6 +45,7 @@ use self::manage::Ended;
 use self::scope::Places;
 use self::server::{Server, Servers};
 use crate::catalog::cache::Cache;
+use crate::catalog::{ServerSchema, Tool};
 use crate::config::ServerDef;
 use crate::error::Result;
 use crate::log;
@@ -89,11 +90,16 @@ pub struct Call<'a> {
     pub call_timeout: Option<Duration>,
     /// Whether the arguments are checked against the tool's schema. Absent: as `mcp.validateArguments` says.
     pub validate: Option<bool>,
+    /// May refuse the tool that was found, before anything is sent.
+    pub permit: Option<&'a Permit<'a>>,
     /// Pulled when the caller goes away.
     pub cancel: &'a Cancel,
     /// Who wants to hear of progress.
     pub progress: Option<Progress>,
 }
+
+/// Refuses a tool of a server, or lets it pass.
+pub type Permit<'a> = dyn Fn(&ServerSchema, &Tool) -> Result<()> + 'a;
 
 /// What a pool is made of.
 pub struct PoolConfig {

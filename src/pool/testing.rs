@@ -413,7 +413,17 @@ pub(super) fn call(
 ) -> Result<Value> {
     let arguments = Some(to_raw_value(&arguments).unwrap());
     let result = pool.call(
-        Call { server, tool, arguments, timeout, call_timeout: None, validate: None, cancel, progress: None },
+        Call {
+            server,
+            tool,
+            arguments,
+            timeout,
+            call_timeout: None,
+            validate: None,
+            permit: None,
+            cancel,
+            progress: None,
+        },
         caller,
     )?;
     let result: Value = serde_json::from_str(result.get()).unwrap();

@@ -20,7 +20,7 @@ pub use find::find_program;
 pub use hangup::Hangups;
 pub use spawn::{Io, Spawn, spawn};
 pub use sys::{
-    alive, kill, kill_group, may_write, peer_closed, peer_uid, poll_readable, poll_writable, raise_nofile,
-    set_nonblocking, start_ticks, uid,
+    alive, ancestors, kill, kill_group, may_write, peer_closed, peer_pid, peer_uid, poll_readable,
+    poll_writable, raise_nofile, set_nonblocking, start_ticks, uid,
 };
 pub use terminal::terminal_width;

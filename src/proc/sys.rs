@@ -54,32 +54,50 @@ pub fn kill_group(leader: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(-leader, signal) }).map(drop)
 }
 
-/// The state letter and the start time of a process, from `/proc/<pid>/stat`.
-fn stat(pid: u32) -> Option<(u8, u64)> {
+/// The state letter, the parent and the start time of a process, from `/proc/<pid>/stat`.
+fn stat(pid: u32) -> Option<(u8, u32, u64)> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the name in brackets, which may itself hold brackets and blanks.
     let close = text.iter().rposition(|&b| b == b')')?;
     let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
-    // Field 22 of the line; the state is field 3.
-    let started = fields.nth(18)?.parse().ok()?;
-    Some((state, started))
+    // Fields 4 and 22 of the line; the state is field 3.
+    let parent = fields.next()?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some((state, parent, started))
 }
 
 /// When a process started, in clock ticks since boot; together with its pid
 /// this names a process once and for all (until the next boot). `None` when there is none.
 pub fn start_ticks(pid: u32) -> Option<u64> {
-    stat(pid).map(|(_, started)| started)
+    stat(pid).map(|(_, _, started)| started)
 }
 
 /// Whether the process that had this pid and start time is still running (a zombie is not).
 pub fn alive(pid: u32, start_ticks: u64) -> bool {
-    stat(pid).is_some_and(|(state, started)| started == start_ticks && state != b'Z' && state != b'X')
+    stat(pid).is_some_and(|(state, _, started)| started == start_ticks && state != b'Z' && state != b'X')
+}
+
+/// The parent of a process, the parent of that, and so on, up to the first process.
+pub fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
+    // The table may change while it is read; so many steps are enough for any tree that is one.
+    let parent = |pid: &u32| stat(*pid).map(|(_, parent, _)| parent).filter(|p| *p > 0);
+    std::iter::successors(parent(&pid), parent).take(256)
 }
 
 /// The user at the other end of a unix socket, as the kernel recorded it when the connection was made.
 pub fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
+    credentials(stream).map(|who| who.uid)
+}
+
+/// The process at the other end of a unix socket, as the kernel recorded it when the connection was
+/// made; 0 when it is one that this system's process table does not show us.
+pub fn peer_pid(stream: &UnixStream) -> io::Result<u32> {
+    credentials(stream).map(|who| u32::try_from(who.pid).unwrap_or(0))
+}
+
+fn credentials(stream: &UnixStream) -> io::Result<libc::ucred> {
     let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the buffer is a ucred, its length is passed along, and the
@@ -93,7 +111,7 @@ pub fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
             &raw mut length,
         )
     })?;
-    Ok(who.uid)
+    Ok(who)
 }
 
 /// `poll(2)`, resumed after interruptions; `None` waits for ever.
@@ -207,6 +225,9 @@ mod tests {
     fn a_socket_knows_its_peer_and_sees_it_leave() {
         let (here, there) = UnixStream::pair().unwrap();
         assert_eq!(peer_uid(&here).unwrap(), uid());
+        assert_eq!(peer_pid(&here).unwrap(), std::process::id());
+        let parent = std::os::unix::process::parent_id();
+        assert_eq!(ancestors(std::process::id()).next(), Some(parent).filter(|p| *p > 0));
         assert!(!peer_closed(&here));
         (&there).write_all(b"x").unwrap();
         assert!(!peer_closed(&here), "unread data is no end");

@@ -5,6 +5,7 @@
 use super::runtimes::{JsKind, Language};
 use crate::error::{Error, Kind, Result};
 use crate::util::Env;
+use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -72,7 +73,9 @@ impl EnvChange {
 /// # Errors
 /// `NoScript` when the file is missing or nothing is known to run it, `Usage`
 /// when it is no file of text or its first line cannot be understood.
-pub fn inspect(path: &Path) -> Result<(Target, EnvChange)> {
+///
+/// `interpreters` is `script.interpreter`: commands by extension.
+pub fn inspect(path: &Path, interpreters: &Value) -> Result<(Target, EnvChange)> {
     let shown = path.display();
     let meta = std::fs::metadata(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::new(Kind::NoScript, format!("there is no script {shown}"))
@@ -117,6 +120,10 @@ pub fn inspect(path: &Path) -> Result<(Target, EnvChange)> {
         _ => None,
     };
     let Some(line) = shebang(head, path)? else {
+        if let Some(command) = interpreters.get(extension).filter(|_| !extension.is_empty()) {
+            let words = command_words(extension, command)?;
+            return Ok((target(words, language, "interpreter"), EnvChange::default()));
+        }
         if let Some(language) = language {
             return Ok((Target::Js { language, prefer: None }, EnvChange::default()));
         }
@@ -130,15 +137,40 @@ pub fn inspect(path: &Path) -> Result<(Target, EnvChange)> {
         return Ok((target, EnvChange::default()));
     };
     let (words, change) = parse(line, path)?;
+    Ok((target(words, language, "shebang"), change))
+}
+
+/// What a command of at least one word means.
+fn target(words: Vec<String>, language: Option<Language>, how: &'static str) -> Target {
     let base = Path::new(&words[0]).file_name().and_then(OsStr::to_str).unwrap_or_default();
     let prefer = JsKind::from_word(base);
     if prefer.is_some() || base == "mcpx" {
-        let language = language.unwrap_or(Language::JavaScript);
-        return Ok((Target::Js { language, prefer }, change));
+        return Target::Js { language: language.unwrap_or(Language::JavaScript), prefer };
     }
     let mut words = words.into_iter().map(OsString::from);
     let program = words.next().unwrap_or_default();
-    Ok((Target::Interpreter { program, args: words.collect(), how: "shebang" }, change))
+    Target::Interpreter { program, args: words.collect(), how }
+}
+
+/// The words of a command under `script.interpreter`.
+fn command_words(extension: &str, command: &Value) -> Result<Vec<String>> {
+    let words: Option<Vec<String>> = match command {
+        Value::String(text) => split(text),
+        Value::Array(items) => items.iter().map(|i| i.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    };
+    words.filter(|w| w.first().is_some_and(|p| !p.is_empty())).ok_or_else(|| {
+        Error::new(
+            Kind::Config,
+            format!("script.interpreter.{extension}: expected a command, such as \"ruby -w\" or a list of its words"),
+        )
+    })
+}
+
+/// Whether an interpreter is one of Python, by its name.
+pub fn is_python(program: &Path) -> bool {
+    let name = interpreter_name(program);
+    name.starts_with("python") || name.starts_with("pypy")
 }
 
 /// The text behind `#!`.
@@ -259,7 +291,7 @@ mod tests {
         fn look(&self, name: &str, text: &[u8]) -> Result<(Target, EnvChange)> {
             let path = self.0.join(name);
             std::fs::write(&path, text).unwrap();
-            inspect(&path)
+            inspect(&path, &serde_json::json!({"rb2": "ruby -w", "js": ["tsx"], "odd": 1, "x": "/opt/bun"}))
         }
     }
     impl Drop for Dir {
@@ -297,6 +329,10 @@ mod tests {
             other("bash", &["-e", "a b"], "shebang")
         );
         assert_eq!(target("a.js", "#!/bin/sh\n"), other("/bin/sh", &[], "shebang"));
+        assert_eq!(target("a.rb2", ""), other("ruby", &["-w"], "interpreter"));
+        assert_eq!(target("a.js", ""), other("tsx", &[], "interpreter"));
+        assert_eq!(target("a.x", ""), js(Language::JavaScript, Some(JsKind::Bun)));
+        assert_eq!(dir.look("a.odd", b"").unwrap_err().exit_code(), 65);
         let e = dir.look("a", b"text").unwrap_err();
         assert_eq!(e.exit_code(), 127);
         assert!(e.to_string().contains("#!/usr/bin/env"), "{e}");
@@ -333,6 +369,7 @@ mod tests {
     #[test]
     fn what_is_no_script_is_told_apart() {
         let dir = Dir::new("bad");
+        let inspect = |path: &Path| inspect(path, &Value::Null);
         assert_eq!(inspect(&dir.0.join("none.ts")).unwrap_err().exit_code(), 127);
         assert!(inspect(&dir.0).unwrap_err().message().contains("directory"));
         assert!(inspect(Path::new("/dev/null")).unwrap_err().message().contains("device"));

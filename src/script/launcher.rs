@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 const LINK: &str = include_str!("client/link.mjs");
 const TOOLS: &str = include_str!("client/tools.mjs");
 const LAUNCHER: &str = include_str!("client/launcher.mjs");
+const PYTHON: &str = include_str!("client/mcpx.py");
 
 /// Tells bun that a file is JavaScript as it stands, which saves it a pass over
 /// the text: half a millisecond for the client. To the others it is a comment.
@@ -64,6 +65,19 @@ pub fn client_module(namespaces: &[Namespace]) -> String {
     let mut text = format!("{LINK}\n{TOOLS}\n");
     push_exports(&mut text, namespaces);
     text
+}
+
+/// The client for programs in Python, as a module of its own.
+pub fn python_module() -> String {
+    let exits: Map<String, Value> = KINDS.iter().map(|row| (row.word.into(), row.exit.into())).collect();
+    PYTHON.replacen("_EXITS = {}  # mcpx fills this in", &format!("_EXITS = {}", Value::Object(exits)), 1)
+}
+
+/// The client for programs in Python: where it is kept, in a directory that holds nothing else.
+pub fn python_client(cache: &Path) -> Generated {
+    let text = python_module();
+    let key = digest([text.as_bytes()], 16);
+    Generated { path: cache.join("client").join(key).join("mcpx.py"), content: Content::Text(text) }
 }
 
 /// The same without exports and comments, to stand in front of code in one file.
@@ -164,16 +178,33 @@ pub struct Entry {
     pub files: Vec<Generated>,
 }
 
-/// The entry for a file: imports the client, then the file.
-pub fn file_entry(cache: &Path, client: &Path, file: &Path) -> Entry {
-    let key = digest([client.as_os_str().as_bytes(), file.as_os_str().as_bytes()], 16);
+/// Inline code as a program of its own.
+pub fn bare_entry(cache: &Path, client: &Path, inline: &Inline, cwd: &Path, kind: JsKind) -> Entry {
+    let code = inline.anchored(cwd, client);
+    let suffix = if kind == JsKind::Node { "mjs" } else { "ts" };
+    let key = digest([b"bare", code.as_bytes()], 16);
+    let path = cache.join("run").join(format!("{key}.{suffix}"));
+    Entry { files: vec![Generated { path: path.clone(), content: Content::Text(code) }], path }
+}
+
+/// An argument of the launcher's `run` that is there only when an export is named.
+fn export_argument(export: Option<&str>) -> String {
+    export.map_or(String::new(), |name| format!(", {}", quoted(name)))
+}
+
+/// The entry for a file: imports the client, then the file, of which it calls `export` or what is exported as default.
+pub fn file_entry(cache: &Path, client: &Path, file: &Path, export: Option<&str>) -> Entry {
+    let mut parts = vec![client.as_os_str().as_bytes(), file.as_os_str().as_bytes()];
+    parts.extend(export.map(str::as_bytes));
+    let key = digest(parts, 16);
     let path = cache.join("run").join(format!("{key}.mjs"));
     let text = format!(
-        "import {{ launcher }} from {};\nawait launcher.run(() => import({}), {}, {}, false);\n",
+        "import {{ launcher }} from {};\nawait launcher.run(() => import({}), {}, {}, false{});\n",
         quoted(&file_url(client)),
         quoted(&file_url(file)),
         quoted(&file.to_string_lossy()),
         quoted(&path.to_string_lossy()),
+        export_argument(export),
     );
     Entry { files: vec![Generated { path: path.clone(), content: Content::Text(ready(&text)) }], path }
 }
@@ -239,6 +270,7 @@ pub fn inline_entry(
     cwd: &Path,
     kind: JsKind,
     version: Option<Version>,
+    export: Option<&str>,
 ) -> Entry {
     let Generated { path: client, content } = client;
     let code = inline.anchored(cwd, client);
@@ -259,6 +291,7 @@ pub fn inline_entry(
         _ => None,
     };
     parts.extend(merged.map(|_| &b"merged"[..]));
+    parts.extend(export.map(str::as_bytes));
     parts.extend(packages.iter().map(|p| p.as_os_str().as_bytes()));
     let key = digest(parts, 16);
     let mut files = Vec::new();
@@ -294,7 +327,8 @@ pub fn inline_entry(
         ways => {
             let ways = ways.join(", ");
             let name = quoted(&format!("{key}.code."));
-            format!("await launcher.run(launcher.first({ways}), {name}, {here}, true);\n")
+            let export = export_argument(export);
+            format!("await launcher.run(launcher.first({ways}), {name}, {here}, true{export});\n")
         }
     };
     let content = match merged {
@@ -376,6 +410,7 @@ mod tests {
             Path::new("/w d"),
             kind,
             version,
+            None,
         );
         let text = e.files.last().unwrap().content.text().unwrap();
         (e, text)
@@ -440,6 +475,7 @@ mod tests {
                 &Inline::new(code),
                 &dir.join("a"),
                 JsKind::Bun,
+                None,
                 None,
             )
         };

@@ -4,18 +4,24 @@
 //! prints nothing.
 
 pub mod dispatch;
+pub mod effects;
 pub mod env;
+pub mod env_file;
+mod faults;
 pub mod launcher;
 pub mod named;
 pub mod permissions;
 pub mod plan;
+pub mod profiles;
 mod records;
 pub mod run;
 pub mod runtimes;
 mod scan;
+mod shown;
 mod variables;
 
-pub use launcher::{Namespace, client_module};
+pub use faults::Faults;
+pub use launcher::{Namespace, client_module, python_module};
 pub use named::{NamedScript, list as named_scripts};
 pub use plan::{Link, Local, Plan, Prepared, RunSpec, Source, prepare};
 pub use records::LogRecord;

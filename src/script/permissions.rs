@@ -2,93 +2,19 @@
 //! limits a script. Decides what can be enforced and refuses the rest; starts
 //! nothing and knows nothing of where a runtime is installed.
 
+use super::faults::Faults;
+use super::profiles::{Profile, look_up, words};
 use super::runtimes::{JsKind, Version};
+use crate::catalog::Grant;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{SCRIPT_PERMISSIONS, SCRIPT_PROFILES, Settings};
-use crate::util::did_you_mean;
 use serde_json::{Map, Value};
-
-/// A profile that is always there.
-pub struct Builtin {
-    /// Its name.
-    pub name: &'static str,
-    /// Other names for it.
-    pub aliases: &'static [&'static str],
-    /// What it allows, for people.
-    pub meaning: &'static str,
-    deno: &'static [&'static str],
-    /// Without a list node cannot enforce it.
-    node: Option<&'static [&'static str]>,
-    /// bun enforces nothing, so it only takes the profile that asks for nothing.
-    bun: bool,
-}
-
-/// Every built-in profile. `node_flags` turns node's list into what a given version of node takes.
-pub static BUILTINS: &[Builtin] = &[
-    Builtin {
-        name: "all",
-        aliases: &["none", "off", "unsandboxed"],
-        meaning: "everything",
-        deno: &["--allow-all"],
-        node: Some(&[]),
-        bun: true,
-    },
-    Builtin {
-        name: "net",
-        aliases: &[],
-        meaning: "the network and the environment",
-        deno: &["--allow-net", "--allow-env"],
-        node: None,
-        bun: false,
-    },
-    Builtin {
-        name: "read",
-        aliases: &[],
-        meaning: "reading files, and the environment",
-        deno: &["--allow-read", "--allow-env"],
-        node: None,
-        bun: false,
-    },
-    Builtin {
-        name: "readnet",
-        aliases: &["read-net"],
-        meaning: "reading files, the network and the environment",
-        deno: &["--allow-read", "--allow-net", "--allow-env"],
-        node: Some(&["--permission", "--allow-fs-read=*", "--allow-net"]),
-        bun: false,
-    },
-    Builtin {
-        name: "strict",
-        aliases: &[],
-        meaning: "this machine's loopback address and the environment",
-        deno: &["--allow-net=127.0.0.1", "--allow-env"],
-        node: None,
-        bun: false,
-    },
-];
 
 /// What a script may do, as it was asked for: profiles by name, and raw flags.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permissions {
     profiles: Vec<Profile>,
     raw: Vec<String>,
-}
-
-/// One profile, looked up.
-#[derive(Clone, Debug, PartialEq)]
-struct Profile {
-    name: String,
-    rules: Rules,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Rules {
-    /// An index into [`BUILTINS`].
-    Builtin(usize),
-    /// The same flags for every kind.
-    Every(Vec<String>),
-    /// Flags for the kinds that it lists.
-    Kinds(Vec<(JsKind, Vec<String>)>),
 }
 
 /// The flags that enforce the permissions on one runtime.
@@ -126,32 +52,32 @@ impl Permissions {
         };
         let mut permissions = Permissions { profiles: Vec::new(), raw: Vec::new() };
         let mut rest = text.trim();
+        let mut faults = Faults::default();
         while !rest.is_empty() {
             if let Some(raw) = rest.strip_prefix("raw:") {
                 // Commas belong to the flags, so nothing can follow.
-                permissions.raw = words(raw, "raw:")?;
+                permissions.raw = faults.keep(words(raw, "raw:")).unwrap_or_default();
                 break;
             }
             let (word, tail) = rest.split_once(',').unwrap_or((rest, ""));
             let word = word.trim();
             if word.starts_with('-') {
-                return Err(Error::new(
+                let before = &text[..text.len() - rest.len()];
+                let error = Error::new(
                     Kind::Usage,
                     format!("--permissions: {rest:?} are flags of a runtime, not names of profiles"),
-                )
-                .hint(format!(
-                    "to hand them to the runtime as they are: --permissions '{}'",
-                    {
-                        let before = &text[..text.len() - rest.len()];
-                        format!("{before}raw:{rest}")
-                    }
+                );
+                faults.add(error.hint(format!(
+                    "to hand them to the runtime as they are: --permissions '{before}raw:{rest}'"
                 )));
+                break;
             }
             if !word.is_empty() {
-                permissions.profiles.push(look_up(word, defined)?);
+                permissions.profiles.extend(faults.keep(look_up(word, defined)));
             }
             rest = tail.trim_start();
         }
+        faults.check()?;
         if permissions.profiles.is_empty() && permissions.raw.is_empty() {
             return Err(Error::new(Kind::Usage, "--permissions: no profile is named")
                 .hint("all is the one that permits everything"));
@@ -168,9 +94,25 @@ impl Permissions {
         names.join(",")
     }
 
-    /// Whether everything is permitted, whatever the runtime.
+    /// Whether everything is permitted to the script itself, whatever the
+    /// runtime. What tools it may call is another matter: see [`Permissions::grants`].
     pub fn everything(&self) -> bool {
-        self.raw.is_empty() && self.profiles.iter().any(Profile::permits_all)
+        self.raw.is_empty()
+            && (self.profiles.iter().any(Profile::permits_all)
+                || self.profiles.iter().all(Profile::tools_only))
+    }
+
+    /// The profiles, in the order in which they were named.
+    pub fn profiles(&self) -> &[Profile] {
+        &self.profiles
+    }
+
+    /// The tools that may be called: those of all profiles that say something
+    /// about tools. Nothing when none does, and then every tool may be.
+    pub fn grants(&self) -> Option<Vec<Grant>> {
+        let mut lists = self.profiles.iter().filter_map(|p| p.tools.as_ref()).peekable();
+        lists.peek()?;
+        Some(lists.flatten().cloned().collect())
     }
 
     /// Whether the flags for node depend on its version.
@@ -186,8 +128,9 @@ impl Permissions {
         let mut flags: Vec<String> = Vec::new();
         // A runtime whose flags only take away must not take away what `all` gives.
         let all = self.profiles.iter().any(Profile::permits_all) && kind != JsKind::Deno;
+        let mut faults = Faults::default();
         for profile in &self.profiles {
-            let own = profile.flags(kind)?;
+            let own = faults.keep(profile.flags(kind)).unwrap_or_default();
             for flag in own.iter().filter(|_| !all) {
                 let spelled = spell(flag, kind, version);
                 let Some(spelled) = spelled else { continue };
@@ -197,6 +140,11 @@ impl Permissions {
                     None => flags.push(spelled),
                 }
             }
+        }
+        faults.check()?;
+        if kind == JsKind::Deno && self.everything() && flags.is_empty() {
+            // Profiles that are about tools alone leave the runtime as it is without any.
+            flags.push("--allow-all".into());
         }
         if kind == JsKind::Node && !flags.is_empty() {
             self.check_node(&flags, version)?;
@@ -226,63 +174,6 @@ impl Permissions {
     }
 }
 
-impl Profile {
-    fn permits_all(&self) -> bool {
-        matches!(self.rules, Rules::Builtin(0))
-    }
-
-    /// Its flags for a kind, as they are written down.
-    fn flags(&self, kind: JsKind) -> Result<Vec<String>> {
-        let owned = |flags: &[&str]| flags.iter().map(|f| (*f).to_owned()).collect();
-        match &self.rules {
-            Rules::Every(flags) => return Ok(flags.clone()),
-            Rules::Kinds(kinds) => {
-                if let Some((_, flags)) = kinds.iter().find(|(k, _)| *k == kind) {
-                    return Ok(flags.clone());
-                }
-            }
-            Rules::Builtin(at) => {
-                let profile = &BUILTINS[*at];
-                match kind {
-                    JsKind::Deno => return Ok(owned(profile.deno)),
-                    JsKind::Node if profile.node.is_some() => return Ok(owned(profile.node.unwrap_or(&[]))),
-                    JsKind::Bun if profile.bun => return Ok(Vec::new()),
-                    JsKind::Node | JsKind::Bun => {}
-                }
-            }
-        }
-        Err(self.refusal(kind.word()))
-    }
-
-    fn kinds(&self) -> Vec<&'static str> {
-        match &self.rules {
-            Rules::Every(_) => JsKind::ALL.iter().map(|k| k.word()).collect(),
-            Rules::Kinds(kinds) => kinds.iter().map(|(k, _)| k.word()).collect(),
-            Rules::Builtin(at) => {
-                let b = &BUILTINS[*at];
-                let mut kinds = vec!["deno"];
-                kinds.extend(b.node.map(|_| "node"));
-                kinds.extend(b.bun.then_some("bun"));
-                kinds
-            }
-        }
-    }
-
-    fn refusal(&self, runtime: &str) -> Error {
-        let kinds = self.kinds();
-        let only = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(" and ") };
-        let instead = kinds.first().map_or(String::new(), |k| format!("use --runtime {k}, or "));
-        Error::new(
-            Kind::Refused,
-            format!(
-                "{runtime} cannot enforce the permission profile \"{}\": it has flags for {only}",
-                self.name
-            ),
-        )
-        .hint(format!("{instead}define script.profiles.{}.{runtime}", self.name))
-    }
-}
-
 /// The refusal of permissions that an interpreter other than a JavaScript
 /// runtime cannot enforce; nothing when everything is permitted.
 pub fn refuse_for_interpreter(permissions: &Permissions, interpreter: &str) -> Result<()> {
@@ -294,77 +185,6 @@ pub fn refuse_for_interpreter(permissions: &Permissions, interpreter: &str) -> R
         format!("{interpreter} cannot enforce the permissions {}", permissions.names()),
     )
     .hint("run it with --permissions all, or write the script for deno"))
-}
-
-fn look_up(word: &str, defined: &Map<String, Value>) -> Result<Profile> {
-    let name = word.to_owned();
-    if let Some(value) = defined.get(word) {
-        return Ok(Profile { rules: defined_rules(word, value)?, name });
-    }
-    let found = BUILTINS.iter().position(|b| b.name == word || b.aliases.contains(&word));
-    if let Some(at) = found {
-        return Ok(Profile { name, rules: Rules::Builtin(at) });
-    }
-    let known = defined.keys().map(String::as_str).chain(BUILTINS.iter().map(|b| b.name));
-    let error = Error::new(Kind::Usage, format!("there is no permission profile {word:?}"));
-    Err(error.hint(match did_you_mean(word, known.clone()) {
-        Some(guess) => guess,
-        None => format!(
-            "there are {}; define it under script.profiles.{word}",
-            known.collect::<Vec<_>>().join(", ")
-        ),
-    }))
-}
-
-fn defined_rules(name: &str, value: &Value) -> Result<Rules> {
-    let wrong = |place: &str, what: &str| {
-        Err(Error::new(Kind::Config, format!("script.profiles.{name}{place}: {what}")))
-    };
-    match value {
-        Value::String(text) => Ok(Rules::Every(words(text, &format!("script.profiles.{name}: "))?)),
-        Value::Object(map) => {
-            let mut kinds = Vec::new();
-            for (word, flags) in map {
-                let Some(kind) = JsKind::from_word(word) else {
-                    return wrong(&format!(".{word}"), "expected one of deno, node, bun");
-                };
-                let place = format!(".{word}");
-                let list = match flags {
-                    Value::String(text) => words(text, &format!("script.profiles.{name}{place}: "))?,
-                    Value::Array(items) => {
-                        let mut list = Vec::new();
-                        for item in items {
-                            let Some(flag) = item.as_str() else {
-                                return wrong(&place, "expected a list of flags");
-                            };
-                            list.push(check_flag(flag, &format!("script.profiles.{name}{place}: "))?);
-                        }
-                        list
-                    }
-                    _ => return wrong(&place, "expected a list of flags"),
-                };
-                kinds.push((kind, list));
-            }
-            Ok(Rules::Kinds(kinds))
-        }
-        _ => wrong("", "expected an object that maps deno, node or bun to flags, or a text of flags"),
-    }
-}
-
-fn words(text: &str, place: &str) -> Result<Vec<String>> {
-    text.split_whitespace().map(|w| check_flag(w, place)).collect()
-}
-
-/// A word that is no flag would be taken for the script.
-fn check_flag(word: &str, place: &str) -> Result<String> {
-    if word.starts_with('-') && word.len() > 1 {
-        return Ok(word.to_owned());
-    }
-    Err(Error::new(
-        Kind::Usage,
-        format!("{place}{word:?} is no flag, and the runtime would take it for the script"),
-    )
-    .hint("every entry starts with a dash; a value belongs behind an equals sign: --allow-read=/srv"))
 }
 
 fn key(flag: &str) -> &str {

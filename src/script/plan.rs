@@ -4,22 +4,24 @@
 //! starts anything, and all that is made is the directory for generated files.
 
 use super::dispatch::{self, EnvChange, Target};
-use super::env::{self, Run, script_env, variable};
-use super::launcher::{self, Generated, Inline, Namespace};
+use super::env::{self, Run, script_env};
+use super::faults::Faults;
+use super::launcher::{self, Entry, Generated, Inline, Namespace};
 use super::named;
 use super::permissions::{self, Permissions};
 use super::runtimes::{self, JsKind, Language, Runtime, Search};
+use crate::catalog::Grant;
+use crate::config::inherit::inherited;
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{
-    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_KILL_GRACE, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
+    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER, SCRIPT_KILL_GRACE,
+    SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
 };
 use crate::util::Env;
-use serde_json::{Value, json};
-use std::ffi::OsString;
-use std::fmt;
+use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -51,6 +53,10 @@ pub struct RunSpec {
     pub env: Vec<(OsString, OsString)>,
     /// Collect everything into one document instead of passing it through.
     pub capture: bool,
+    /// The export to call instead of the default one.
+    pub export: Option<String>,
+    /// Start the program itself, without what makes tools global and prints its value.
+    pub bare: bool,
 }
 
 /// What a preparation looks at.
@@ -124,47 +130,48 @@ pub struct Prepared {
 /// Finds the script, its runtime and its permissions.
 ///
 /// # Errors
-/// Whatever is wrong with them, with the exit code that the command ends with.
-pub fn prepare(spec: &RunSpec, local: &Local) -> Result<Prepared> {
+/// Whatever is wrong with them, and `faults` that were found before, all at once,
+/// with the exit code of the first.
+pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prepared> {
     let Local { settings, env, dirs } = *local;
-    let permissions = Permissions::from_settings(settings)?;
+    let permissions = faults.keep(Permissions::from_settings(settings));
     let (mut inline, mut script, mut change) = (None, None, EnvChange::default());
-    let (target, preferred) = match &spec.source {
+    let found = match &spec.source {
         Source::Inline(code) => {
             let code = Inline::new(code);
             let language = if code.is_module() { Language::InlineModule } else { Language::Inline };
             inline = Some(code);
-            (Target::Js { language, prefer: None }, None)
+            Ok(Target::Js { language, prefer: None })
         }
         Source::Script(wanted) => {
-            let path = dispatch::absolute(&named::find(wanted, &spec.cwd, dirs)?);
-            let (target, asked) = dispatch::inspect(&path)?;
-            script = Some(path);
-            change = asked;
-            let prefer = if let Target::Js { prefer, .. } = target { prefer } else { None };
-            (target, prefer)
+            let interpreters = settings.get(&SCRIPT_INTERPRETER);
+            named::find(wanted, &spec.cwd, dirs).and_then(|path| {
+                let path = dispatch::absolute(&path);
+                let (target, asked) = dispatch::inspect(&path, &interpreters)?;
+                script = Some(path);
+                change = asked;
+                Ok(target)
+            })
         }
     };
-    let runner = match target {
-        Target::Js { language, .. } => {
-            let search = Search { settings, env, cwd: &spec.cwd, cache: &dirs.cache };
-            let preferred = preferred.filter(|_| settings.get(&SCRIPT_RUNTIME) == "auto");
-            let runtime = preferred
-                .and_then(|kind| runtimes::named(&search, kind, &permissions, language))
-                .map_or_else(|| runtimes::choose(&search, &permissions, language), Ok)?;
-            Runner::Js { runtime, language }
-        }
-        Target::Interpreter { program, args, how } => {
-            let found = proc::find_program(&program, env, &spec.cwd).map_err(|e| {
-                let error = Error::new(Kind::NoScript, format!("the script's interpreter: {}", e.message()));
-                match e.hint_text() {
-                    Some(hint) => error.hint(hint),
-                    None => error,
-                }
-            })?;
-            permissions::refuse_for_interpreter(&permissions, &dispatch::interpreter_name(&found))?;
-            Runner::Other { program: found, args, how }
-        }
+    let target = faults.keep(found);
+    let wanted = settings.get(&SCRIPT_RUNTIME);
+    let search = Search { settings, env, cwd: &spec.cwd, cache: &dirs.cache };
+    if permissions.is_none() && wanted != "auto" && matches!(target, None | Some(Target::Js { .. })) {
+        // Nothing is known of the flags, but whether there is such a runtime is.
+        faults.keep(runtimes::resolve(&search, &wanted));
+    }
+    if let Some(target) = &target {
+        faults.keep(check_export(spec, target));
+    }
+    let (Some(permissions), Some(target)) = (permissions, target) else {
+        faults.check()?;
+        return Err(Error::new(Kind::Internal, "a script without a fault could not be prepared"));
+    };
+    let runner = faults.keep(runner(spec, local, &search, &permissions, target));
+    faults.check()?;
+    let Some(runner) = runner else {
+        return Err(Error::new(Kind::Internal, "a runtime without a fault could not be found"));
     };
     let timeout = settings.get(&SCRIPT_TIMEOUT);
     Ok(Prepared {
@@ -174,7 +181,7 @@ pub fn prepare(spec: &RunSpec, local: &Local) -> Result<Prepared> {
         inline,
         script,
         change,
-        base: env.clone(),
+        base: inherited(&settings.get(&SCRIPT_INHERIT_ENV), env),
         cache: writable(dirs),
         script_dirs: named::directories(&spec.cwd, dirs),
         log_level: settings.get(&LOGGING_LEVEL),
@@ -182,6 +189,51 @@ pub fn prepare(spec: &RunSpec, local: &Local) -> Result<Prepared> {
         kill_grace: settings.get(&SCRIPT_KILL_GRACE),
         capture_limit: settings.get(&SCRIPT_CAPTURE_LIMIT),
     })
+}
+
+/// Finds what runs the script.
+fn runner(
+    spec: &RunSpec,
+    local: &Local,
+    search: &Search,
+    permissions: &Permissions,
+    target: Target,
+) -> Result<Runner> {
+    let Local { settings, env, .. } = *local;
+    match target {
+        Target::Js { language, prefer } => {
+            let prefer = prefer.filter(|_| settings.get(&SCRIPT_RUNTIME) == "auto");
+            let runtime = prefer
+                .and_then(|kind| runtimes::named(search, kind, permissions, language))
+                .map_or_else(|| runtimes::choose(search, permissions, language), Ok)?;
+            Ok(Runner::Js { runtime, language })
+        }
+        Target::Interpreter { program, args, how } => {
+            let found = proc::find_program(&program, env, &spec.cwd).map_err(|e| {
+                let error = Error::new(Kind::NoScript, format!("the script's interpreter: {}", e.message()));
+                match e.hint_text() {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
+            })?;
+            permissions::refuse_for_interpreter(permissions, &dispatch::interpreter_name(&found))?;
+            Ok(Runner::Other { program: found, args, how })
+        }
+    }
+}
+
+/// Only a module of JavaScript has exports, and only the launcher calls one.
+fn check_export(spec: &RunSpec, target: &Target) -> Result<()> {
+    let Some(name) = &spec.export else { return Ok(()) };
+    let wrong = |what: &str| Err(Error::new(Kind::Usage, format!("--export {name}: {what}")));
+    match target {
+        _ if spec.bare => wrong("--no-launcher leaves nobody to call it"),
+        Target::Js { language: Language::Inline, .. } => wrong("the code exports nothing"),
+        Target::Js { .. } => Ok(()),
+        Target::Interpreter { program, .. } => {
+            wrong(&format!("a script that {} runs has no exports", program.to_string_lossy()))
+        }
+    }
 }
 
 /// Where generated files go: under the cache directory, or under the runtime
@@ -220,9 +272,18 @@ impl Prepared {
         }
     }
 
+    /// The tools that the run may call; nothing when it may call all.
+    pub fn grants(&self) -> Option<Vec<Grant>> {
+        self.permissions.grants()
+    }
+
     /// Completes the plan with what the daemon said.
     pub fn plan(self, link: Link) -> Plan {
-        let client = launcher::client(&self.cache, &link.namespaces);
+        let python = matches!(&self.runner, Runner::Other { program, .. } if dispatch::is_python(program));
+        let client = match python {
+            true => launcher::python_client(&self.cache),
+            false => launcher::client(&self.cache, &link.namespaces),
+        };
         let channel = link.channel;
         let mut files = Vec::new();
         let (program, mut argv, entry) = match &self.runner {
@@ -235,6 +296,12 @@ impl Prepared {
                     argv.splice(3..3, launcher::deno_project_flags(anchor).into_iter().map(OsString::from));
                 }
                 let entry = match (&self.inline, &self.script) {
+                    (Some(inline), _) if self.spec.bare => {
+                        launcher::bare_entry(&self.cache, &client.path, inline, &self.spec.cwd, runtime.kind)
+                    }
+                    (None, Some(script)) if self.spec.bare => {
+                        Entry { path: script.clone(), files: Vec::new() }
+                    }
                     (Some(inline), _) => launcher::inline_entry(
                         &self.cache,
                         &client,
@@ -242,11 +309,13 @@ impl Prepared {
                         &self.spec.cwd,
                         runtime.kind,
                         runtime.version,
+                        self.spec.export.as_deref(),
                     ),
                     (None, script) => launcher::file_entry(
                         &self.cache,
                         &client.path,
                         script.as_deref().unwrap_or(Path::new("")),
+                        self.spec.export.as_deref(),
                     ),
                 };
                 if runtime.kind == JsKind::Node && runtime.permissions.sandboxed {
@@ -259,6 +328,7 @@ impl Prepared {
             }
             Runner::Other { program, args, .. } => {
                 let script = self.script.clone().unwrap_or_default();
+                files.extend(python.then(|| client.clone()));
                 let mut argv = args.clone();
                 argv.push(script.clone().into());
                 (program.clone(), argv, script)
@@ -287,7 +357,7 @@ impl Prepared {
             cwd: self.spec.cwd.clone(),
             pid: std::process::id(),
             entry: entry.clone(),
-            client: client.path,
+            client: client.path.clone(),
             config_path: link.config_path,
             script_dirs: self.script_dirs,
             runtime,
@@ -307,6 +377,9 @@ impl Prepared {
         }
         for (name, value) in &added {
             environment.set(*name, value);
+        }
+        if let Some(dir) = client.path.parent().filter(|_| python) {
+            environment.set("PYTHONPATH", search_first(dir, environment.get("PYTHONPATH")));
         }
         Plan {
             why: self.runner.why(),
@@ -350,6 +423,16 @@ impl Prepared {
             })
             .collect()
     }
+}
+
+/// A search path with one directory before the others.
+fn search_first(dir: &Path, others: Option<&OsStr>) -> OsString {
+    let mut path = dir.as_os_str().to_owned();
+    if let Some(others) = others.filter(|o| !o.is_empty()) {
+        path.push(":");
+        path.push(others);
+    }
+    path
 }
 
 impl Runner {
@@ -414,82 +497,4 @@ pub struct Plan {
     pub kill_grace: Duration,
     /// How much of its output is kept when it is collected, in bytes.
     pub capture_limit: u64,
-}
-
-impl Plan {
-    /// The plan for `--dry-run`: `{runtime, name, why[], program, argv[], permissions, permissionFlags[], cwd, env{}, script?, entry, dispatch?, timeoutMs?}`; secrets are masked.
-    pub fn to_json(&self) -> Value {
-        let text = |t: &OsString| Value::from(t.to_string_lossy());
-        let env: serde_json::Map<String, Value> =
-            self.shown_env().map(|(k, v)| (k.to_owned(), v.into())).collect();
-        let mut plan = json!({
-            "runtime": self.runtime,
-            "name": self.runtime_name,
-            "why": self.why,
-            "program": self.program,
-            "argv": self.argv.iter().map(text).collect::<Vec<_>>(),
-            "permissions": self.permissions,
-            "permissionFlags": self.permission_flags,
-            "cwd": self.cwd,
-            "env": env,
-            "entry": self.entry,
-        });
-        let mut add = |key: &str, value: Option<Value>| {
-            if let (Some(value), Some(map)) = (value, plan.as_object_mut()) {
-                map.insert(key.into(), value);
-            }
-        };
-        add("script", self.script.as_ref().map(|p| json!(p)));
-        add("dispatch", self.dispatch.map(Value::from));
-        add("timeoutMs", self.timeout.map(|t| json!(t.as_millis() as u64)));
-        plan
-    }
-
-    fn shown_env(&self) -> impl Iterator<Item = (&'static str, String)> {
-        self.added.iter().map(|(name, value)| {
-            let secret = variable(name).is_some_and(|v| v.secret) && !value.is_empty();
-            (*name, if secret { "***".to_owned() } else { value.to_string_lossy().into_owned() })
-        })
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = |words: &[OsString]| {
-            words.iter().map(|w| shell(&w.to_string_lossy())).collect::<Vec<_>>().join(" ")
-        };
-        writeln!(f, "runtime      {} ({})", self.runtime_name, self.why.join("; "))?;
-        writeln!(
-            f,
-            "permissions  {} ({})",
-            self.permissions,
-            match self.permission_flags.as_slice() {
-                [] => "no flags".to_owned(),
-                flags => flags.join(" "),
-            }
-        )?;
-        writeln!(f, "directory    {}", self.cwd.display())?;
-        if let Some(script) = &self.script {
-            writeln!(f, "script       {}", script.display())?;
-        }
-        if let Some(timeout) = self.timeout {
-            writeln!(f, "time-out     {}", crate::settings::duration_text(timeout))?;
-        }
-        writeln!(f, "command      {} {}", shell(&self.program.to_string_lossy()), words(&self.argv))?;
-        writeln!(f, "environment  (added to that of mcpx)")?;
-        for (name, value) in self.shown_env() {
-            writeln!(f, "  {name}={}", shell(&value))?;
-        }
-        Ok(())
-    }
-}
-
-/// A word as a shell would need it.
-fn shell(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+*".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }

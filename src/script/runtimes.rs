@@ -333,7 +333,7 @@ impl Runtime {
 }
 
 /// The version of a node binary: from the cache when the file is the one that was asked before.
-pub(super) fn version(search: &Search, bin: &Path) -> Result<Version> {
+pub fn version(search: &Search, bin: &Path) -> Result<Version> {
     let cannot = |why: &dyn fmt::Display| {
         Error::new(Kind::NoScript, format!("asking {} for its version: {why}", bin.display()))
             .hint("is it node? name another one with --runtime")

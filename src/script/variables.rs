@@ -191,8 +191,8 @@ pub static VARIABLES: &[Variable] = &[
         ..row(
             "MCPX_TRANSPORT_BEARER_TOKEN",
             &[Cli],
-            "whenever the daemon listens on TCP: with transport.bearerToken, or the token that the daemon made for itself",
-            "the token for the daemon's HTTP endpoint; it is in no generated file",
+            "whenever the daemon listens on TCP, with transport.bearerToken or without",
+            "a token of this run for the daemon's HTTP endpoint: it permits what the run's channel permits and ends with the run; it is in no generated file",
             "the generated client; mcpx inside the script or shell; the plugin; also the setting transport.bearerToken",
         )
     },
@@ -235,7 +235,7 @@ pub static VARIABLES: &[Variable] = &[
         "MCPX_CLIENT",
         &[Runner],
         "always",
-        "the generated client module",
+        "the generated client module; for a script in Python, `mcpx.py`",
         "the generated client (`paths.client`)",
     ),
     row(

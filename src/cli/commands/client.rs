@@ -7,7 +7,7 @@ use super::super::out::note;
 use super::super::schemas;
 use crate::catalog::{ServerSchema, ts};
 use crate::error::{Error, Kind, Result};
-use crate::script::{Namespace, client_module};
+use crate::script::{self, Namespace, client_module};
 use crate::util::write_atomic;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -26,16 +26,32 @@ pub static COMMAND: Command = Command {
     about: "A module whose default export holds every namespace, and its declarations beside it. The same import \
             works in a script that mcpx runs and in one that deno, bun or node runs inside mcpx exec or run. The \
             extension of the path (.mjs, .js or .ts) decides what is written; .ts adds a file that re-exports the two.",
-    flags: &[Flag::value("output", "PATH", "Where to; .mcpx/client.mjs unless given").short('o')],
+    flags: &[
+        Flag::value("output", "PATH", "Where to; .mcpx/client.mjs or .mcpx/mcpx.py unless given").short('o'),
+        Flag::value(
+            "language",
+            "NAME",
+            "javascript, or python: a module for Python 3.8 and later, without types",
+        ),
+    ],
     settings: &[],
     examples: &[
         example("mcpx client", "write .mcpx/client.mjs and .mcpx/client.d.mts"),
+        example("mcpx client --language python -o lib/mcpx.py", "for from mcpx import tools, in Python"),
         example("mcpx client -o src/mcpx.ts", "for import tools, { demo } from \"./mcpx.ts\""),
     ],
     run,
 };
 
 fn run(cx: &mut Cx) -> Result<u8> {
+    match cx.inv.text("language")? {
+        None | Some("javascript" | "typescript" | "js" | "ts") => {}
+        Some("python" | "py") => return python(cx),
+        Some(other) => {
+            return Err(usage(format!("--language: there is no client for {other}"))
+                .hint("there are javascript and python; a shell script uses mcpx call"));
+        }
+    }
     let target = PathBuf::from(cx.inv.value("output").unwrap_or(DEFAULT.as_ref()));
     let files = names(&target)?;
     let world = cx.world()?;
@@ -61,14 +77,30 @@ fn run(cx: &mut Cx) -> Result<u8> {
         write(typescript, &text, &mut written)?;
     }
     drop(known);
+    report(cx, &written)
+}
+
+/// Says what was written.
+fn report(cx: &mut Cx, written: &[PathBuf]) -> Result<u8> {
     if cx.json() {
         cx.out.json(&json!({"ok": true, "files": written}))?;
     } else {
-        for path in &written {
+        for path in written {
             cx.out.line(&format!("wrote {}", path.display()))?;
         }
     }
     Ok(0)
+}
+
+/// Writes the client for Python, which learns of tools when it calls them.
+fn python(cx: &mut Cx) -> Result<u8> {
+    let target = PathBuf::from(cx.inv.value("output").unwrap_or(".mcpx/mcpx.py".as_ref()));
+    if target.extension().is_none_or(|e| e != "py") {
+        return Err(usage(format!("{} does not end in .py", target.display())));
+    }
+    let mut written = Vec::new();
+    write(&target, &script::python_module(), &mut written)?;
+    report(cx, &written)
 }
 
 /// The files of one client.

@@ -17,7 +17,14 @@ pub const FLAGS: &[Flag] = &[
         .of("script.permissions"),
     Flag::value("session", "KEY", "The session that its calls belong to"),
     Flag::value("env", "KEY=VALUE", "Add a variable to the script's environment; may be repeated"),
+    Flag::value(
+        "env-file",
+        "FILE",
+        "Add the KEY=VALUE lines of a file; --env outranks them; may be repeated",
+    ),
     Flag::value("cwd", "DIRECTORY", "Run it there"),
+    Flag::value("export", "NAME", "Call this export instead of the default one"),
+    Flag::switch("no-launcher", "Start the program itself: no globals, and its value is not printed"),
     Flag::switch("dry-run", "Print what would run, and run nothing"),
     Flag::switch("explain", "Say which runtime was chosen, and why"),
 ];

@@ -14,6 +14,7 @@ pub mod exec;
 pub mod help;
 pub mod init;
 pub mod ls;
+pub mod permissions;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
@@ -40,6 +41,7 @@ pub static COMMANDS: &[&Command] = &[
     &run::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
+    &permissions::COMMAND,
     &status::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,

@@ -20,11 +20,13 @@ pub static COMMAND: Command = Command {
             it exports as default is called with the arguments, and its value printed. A script with a first line \
             such as #!/bin/sh, or with another language's extension, runs in that interpreter.",
     flags: super::exec::FLAGS,
-    settings: &["script.runtimeOrder"],
+    settings: &["script.runtimeOrder", "script.interpreter"],
     examples: &[
         example("mcpx run report.mjs 2026", "a file, with an argument"),
         example("mcpx run report --format json", "a named script; the flag is its own"),
         example("mcpx run --timeout 1m --dry-run report", "what would run"),
+        example("mcpx run --export summary report.mjs", "another function of the same file"),
+        example("mcpx run --env-file .env --env DEBUG=1 report", "with variables"),
     ],
     run,
 };

@@ -23,8 +23,12 @@ impl Guard {
     }
 
     /// Lets a request in, or says why not and with which status. `header` gives
-    /// every value of a header.
-    pub fn check(&self, header: impl Fn(&str) -> Vec<String>) -> Result<(), (Error, u16)> {
+    /// every value of a header, `other` what another token than the daemon's own belongs to.
+    pub fn check<T>(
+        &self,
+        header: impl Fn(&str) -> Vec<String>,
+        other: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, (Error, u16)> {
         let refuse = |what: &str, status| Err((Error::new(Kind::Refused, what), status));
         // A page in a browser that was led here by a name it controls says that name.
         match &header("host")[..] {
@@ -35,14 +39,24 @@ impl Guard {
         if !header("origin").is_empty() {
             return refuse("requests from web pages are not served", 403);
         }
-        match &header("authorization")[..] {
-            [value] if self.is_token(value) => {}
-            _ => {
+        let given = header("authorization");
+        let token = match &given[..] {
+            [value] => bearer(value),
+            _ => None,
+        };
+        let whose = match token {
+            Some(token) if same(token.as_bytes(), self.token.as_bytes()) => Some(None),
+            Some(token) => other(token).map(Some),
+            None => None,
+        };
+        let whose = match whose {
+            Some(whose) => whose,
+            None => {
                 let error = Error::new(Kind::Refused, "the bearer token is missing or wrong");
                 let hint = "send Authorization: Bearer <token>; the daemon's info file has the token";
                 return Err((error.hint(hint), 401));
             }
-        }
+        };
         // tiny_http takes a length that it cannot read for none, and the body for another request.
         match &header("content-length")[..] {
             [] => {}
@@ -53,13 +67,14 @@ impl Guard {
             }
             _ => return refuse("Content-Length is not one number", 400),
         }
-        Ok(())
+        Ok(whose)
     }
+}
 
-    fn is_token(&self, value: &str) -> bool {
-        let Some((scheme, given)) = value.split_once(' ') else { return false };
-        scheme.eq_ignore_ascii_case("bearer") && same(given.trim().as_bytes(), self.token.as_bytes())
-    }
+/// The token in an Authorization header.
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, given) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| given.trim())
 }
 
 /// Compares without telling by the time it takes where two texts differ.
@@ -81,7 +96,7 @@ mod tests {
             let values = headers.iter().filter(|(n, _)| *n == name);
             values.map(|(_, v)| (*v).to_owned()).collect::<Vec<_>>()
         };
-        guard.check(header).map_or_else(|(_, status)| status, |()| 200)
+        guard.check(header, |_| None::<()>).map_or_else(|(_, status)| status, |_| 200)
     }
 
     #[test]

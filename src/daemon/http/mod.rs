@@ -1,5 +1,5 @@
 //! The listener over TCP, on tiny_http: the only place that names it. Every
-//! request needs the bearer token. Knows nothing of what is asked.
+//! request needs the bearer token, or that of a run. Knows nothing of what is asked.
 //!
 //! tiny_http has neither time-outs nor a word for the end of its accepting
 //! thread, so: accepted sockets inherit time-outs from the listening socket; a
@@ -233,9 +233,10 @@ impl Worker {
                 request.headers().iter().filter(|h| h.field.as_str().as_str().eq_ignore_ascii_case(name));
             found.map(|h| h.value.as_str().to_owned()).collect::<Vec<String>>()
         };
-        if let Err((error, status)) = self.shared.guard.check(header) {
-            return respond(request, Answer::error(&error, Some(status)));
-        }
+        let run = match self.shared.guard.check(header, |token| daemon.runs.of_token(token)) {
+            Ok(run) => run,
+            Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
+        };
         let carried = match router::carried(header(SETTINGS_HEADER).first().map(String::as_str)) {
             Ok(carried) => carried,
             Err(error) => return respond(request, Answer::error(&error, None)),
@@ -268,7 +269,12 @@ impl Worker {
         let target = request.url().to_owned();
         let cancel = Cancel::new();
         let waits = request.remote_addr().map(|peer| self.shared.waiting.add(*peer, &cancel));
-        let asker = Asker { origin: Origin::Tcp, cancel: &cancel, progress: None, carried };
+        let (origin, carried) = match run {
+            Some(run) if carried.is_empty() => (Origin::Channel(run.clone()), run.carried()),
+            Some(run) => (Origin::Channel(run), carried),
+            None => (Origin::Tcp, carried),
+        };
+        let asker = Asker { origin, held: None, cancel: &cancel, progress: None, carried };
         let answer = router::answer(daemon, method, &target, &body, &asker);
         drop(waits);
         respond(request, answer);

@@ -119,7 +119,10 @@ fn a_run_without_a_connection_ends_when_it_is_closed_or_abandoned() {
     let good = headers(&running);
     let (status, opened) = ask(&mut connect(&running), "POST", "/v1/runs", &good, "{}");
     assert_eq!(status, 200);
-    assert_eq!(opened["token"], running.daemon.current().token);
+    let run = running.daemon.runs.get(opened["run"].as_str().unwrap()).unwrap();
+    assert_eq!(opened["token"], run.token);
+    assert_ne!(run.token, running.daemon.current().token);
+    drop(run);
     assert_eq!(running.daemon.runs.count().0, 1);
     let path = format!("/v1/runs/{}", opened["run"].as_str().unwrap());
     assert_eq!(ask(&mut connect(&running), "DELETE", &path, &good, "").0, 200);

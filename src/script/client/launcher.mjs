@@ -275,8 +275,19 @@ async function exec(code, entry, evaluate) {
   }
 }
 
-/** Runs a module: `load` imports it, `script` is its path, `inline` whether mcpx wrote that file for inline code. */
-async function run(load, script, entry, inline) {
+/** The export that was asked for. */
+function exported(module, name, script) {
+  if (name in module) return module[name];
+  const names = Object.keys(module);
+  const hint = names.length ? `it exports ${names.join(", ")}` : "it exports nothing";
+  throw new ToolError(`${script} has no export ${JSON.stringify(name)}`, { kind: "usage", hint });
+}
+
+/**
+ * Runs a module: `load` imports it, `script` is its path, `inline` whether mcpx wrote that file for inline code,
+ * `name` the export that is called instead of the default one.
+ */
+async function run(load, script, entry, inline, name) {
   entryFile = entry;
   if (!inline) {
     paths.script = script;
@@ -285,7 +296,8 @@ async function run(load, script, entry, inline) {
   waiting = true;
   try {
     const module = await load();
-    if (typeof module.default === "function") result(await valueOf(module.default));
+    if (name !== undefined) result(await valueOf(exported(module, name, inline ? "the code" : script)));
+    else if (typeof module.default === "function") result(await valueOf(module.default));
     waiting = false;
   } catch (error) {
     report(error, inline ? { file: script, module: true } : undefined);

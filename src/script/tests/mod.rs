@@ -7,7 +7,7 @@ mod profiles;
 mod transports;
 
 use super::runtimes::{JsKind, Search, Version, version};
-use super::{Link, Local, Namespace, Outcome, RunSpec, Source, execute, prepare};
+use super::{Faults, Link, Local, Namespace, Outcome, RunSpec, Source, execute, prepare};
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{FlagValue, Layers, Settings};
@@ -109,8 +109,11 @@ impl Stage {
             cwd: self.work(),
             env: Vec::new(),
             capture: true,
+            export: None,
+            bare: false,
         };
-        let prepared = prepare(&spec, &Local { settings: &settings, env: &env, dirs: &dirs })?;
+        let prepared =
+            prepare(&spec, &Local { settings: &settings, env: &env, dirs: &dirs }, Faults::default())?;
         let channel = prepared.wants_channel().then(|| self.peer.channel());
         let names = ["demo", "my-server", "fetch", "log"];
         let namespaces = names

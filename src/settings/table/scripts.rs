@@ -38,6 +38,33 @@ pub static SCRIPT_RUNTIMES: Setting<Value> = Setting::new(
     ),
 );
 
+pub static SCRIPT_INTERPRETER: Setting<Value> = Setting::new(
+    Spec::new(
+        "script.interpreter",
+        Kind::Json,
+        "What runs a script by its extension: `{\"rb\": \"ruby -w\"}`",
+    )
+    .client()
+    .doc(
+        "A command, or a list of its words; deno, bun and node may be named as well. A \
+         script's first line outranks it. Without it: sh, bash, py, rb, pl.",
+    ),
+);
+
+pub static SCRIPT_INHERIT_ENV: Setting<Vec<String>> = Setting::new(
+    Spec::new(
+        "script.inheritEnv",
+        Kind::List,
+        "Which variables of its environment mcpx hands on to a script; `!` before a pattern denies",
+    )
+    .client()
+    .doc(
+        "With denials alone, such as `!AWS_*`, all else is handed on. PATH, HOME, TMPDIR, and \
+         what proxies, certificate bundles and mcpx itself are found by, always are. A server \
+         has `\"mcpx\": {\"inheritEnv\": […]}`.",
+    ),
+);
+
 pub static SCRIPT_PERMISSIONS: Setting<String> = Setting::new(
     Spec::new(
         "script.permissions",
@@ -47,19 +74,24 @@ pub static SCRIPT_PERMISSIONS: Setting<String> = Setting::new(
     .client()
     .flags(&["--permissions"])
     .env(&["MCPX_PERMISSIONS"])
-    .doc("Built in: all (also none, off and unsandboxed: no sandbox, everything is allowed), net, read, readnet, strict."),
+    .doc(
+        "Built in: all (also none, off and unsandboxed: no sandbox, everything is allowed), net, read, readnet, \
+         strict. `mcpx permissions` shows what each comes to.",
+    ),
 );
 
 pub static SCRIPT_PROFILES: Setting<Value> = Setting::new(
     Spec::new(
         "script.profiles",
         Kind::Json,
-        "Further permission profiles by name: flags for each kind of runtime",
+        "Permission profiles by name: flags for each kind of runtime, and the tools that are granted",
     )
     .client()
     .doc(
-        "An object maps kinds to lists of flags; a text is flags for every kind. The \
-         nearest file that sets it replaces the whole object.",
+        "An object maps kinds to lists of flags, `tools` to a list such as \
+         `[\"github.get_*\"]`, which the daemon enforces, and `description` to a text; \
+         a text is flags for every kind. The nearest file that sets it replaces the \
+         whole object, but the built-in profiles stay unless one of their names is used.",
     ),
 );
 

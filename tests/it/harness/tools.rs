@@ -90,3 +90,16 @@ pub fn npm_server(name: &str, args: &[&str]) -> Value {
 pub fn time_server() -> Value {
     json!({"command": installed("venv/bin/mcp-server-time"), "args": ["--local-timezone", "Europe/Zurich"]})
 }
+
+/// A real Python; a version manager's shim on the PATH is asked for it.
+pub fn python() -> PathBuf {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND
+        .get_or_init(|| {
+            let shim = on_path("python3").expect("python3 on the PATH");
+            let output = Command::new(shim).args(["-c", "import sys; print(sys.executable)"]).output();
+            let text = String::from_utf8(output.expect("python3 starts").stdout).expect("a path");
+            PathBuf::from(text.trim())
+        })
+        .clone()
+}

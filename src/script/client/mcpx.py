@@ -1,0 +1,367 @@
+"""Calls tools through the mcpx daemon: the client for programs in Python 3.8 and later.
+
+    from mcpx import tools, ToolError
+
+    tools.demo.echo(text="hi")                  # by keyword
+    tools["my-server"]["a.tool"]({"a-b": 1})    # or one dict, for names that are no identifiers
+    tools.demo.add.raw(a=1, b=2)                # the whole result, as the server sent it
+
+Session and daemon come from the environment that mcpx gives a script. Only the
+standard library is used. A call that may have reached its server is never sent
+again: when the connection breaks, ToolError.kind is "outcome-unknown".
+"""
+
+import http.client
+import json
+import os
+import select
+import socket
+import sys
+import threading
+import time
+import urllib.parse
+
+__all__ = ["tools", "ToolError", "args", "emit", "log"]
+
+# The exit code of each kind of error.
+_EXITS = {}  # mcpx fills this in
+
+#: The words after the script.
+args = sys.argv[1:]
+
+
+class ToolError(Exception):
+    """A call that failed.
+
+    kind is a stable word ("tool" when the tool itself reported it), server and
+    tool say which, hint what may help, raw what the tool answered.
+    """
+
+    def __init__(self, message, kind="tool", server=None, tool=None, hint=None, raw=None):
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+        self.server = server
+        self.tool = tool
+        self.hint = hint
+        self.raw = raw
+
+    def __str__(self):
+        where = "%s.%s, " % (self.server, self.tool) if self.tool else ""
+        text = "%s (%skind %s)" % (self.message, where, self.kind)
+        return text + "\n  " + self.hint if self.hint else text
+
+
+class _Unix(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path):
+        super().__init__("mcpx")
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.sock.connect(self._path)
+        except OSError:
+            self.sock.close()
+            self.sock = None
+            raise
+
+
+class _Connections(threading.local):
+    """One connection a thread, kept for its next call."""
+
+    kept = None
+    owner = None
+
+
+_connections = _Connections()
+
+
+def _open():
+    path = os.environ.get("MCPX_SOCKET")
+    endpoint = os.environ.get("MCPX_ENDPOINT")
+    if path:
+        return _Unix(path), {}
+    if endpoint:
+        headers = {}
+        token = os.environ.get("MCPX_TRANSPORT_BEARER_TOKEN")
+        if token:
+            headers["Authorization"] = "Bearer " + token
+        return http.client.HTTPConnection(urllib.parse.urlsplit(endpoint).netloc), headers
+    raise ToolError(
+        "no daemon is known to this program",
+        kind="unavailable",
+        hint="start it with `mcpx run <file>`, or set MCPX_SOCKET, or MCPX_ENDPOINT and MCPX_TRANSPORT_BEARER_TOKEN",
+    )
+
+
+def _connection():
+    kept = _connections.kept
+    if kept is not None and _connections.owner == os.getpid():
+        sock = kept[0].sock
+        # A connection with something to read has been closed: nothing was asked on it.
+        if sock is not None and not select.select([sock], [], [], 0)[0]:
+            return kept
+        kept[0].close()
+    _connections.kept = _open()
+    _connections.owner = os.getpid()  # a forked process must not share it
+    return _connections.kept
+
+
+def _context():
+    context = {}
+    for field, variable in (
+        ("session", "MCPX_SESSION"),
+        ("sessionId", "MCPX_SESSION_ID"),
+        ("parentSessionId", "MCPX_PARENT_SESSION_ID"),
+        ("cwd", "MCPX_CWD"),
+        ("run", "MCPX_RUN"),
+    ):
+        value = os.environ.get(variable)
+        if value:
+            context[field] = value
+    if os.environ.get("MCPX_EPHEMERAL") == "1":
+        context["ephemeral"] = True
+    pid = os.environ.get("MCPX_PID", "")
+    if pid.isdigit():
+        context["pid"] = int(pid)
+    return context
+
+
+def _fail(connection, error, kind, subject):
+    connection.close()
+    _connections.kept = None
+    what = "%s.%s: " % subject
+    if kind == "outcome-unknown":
+        what += "the connection to the daemon ended before the answer came; the call was not sent again: "
+    else:
+        what += "the daemon cannot be reached: "
+    raise ToolError(what + str(error), kind, *subject) from error
+
+
+def _ask(server, tool, arguments):
+    body = {"server": server, "tool": tool, "context": _context()}
+    if arguments is not None:
+        body["arguments"] = arguments
+    try:
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError) as error:
+        raise ToolError("the arguments have no form in JSON: %s" % error, "usage", server, tool) from error
+    connection, headers = _connection()
+    headers = dict(headers)
+    headers["Content-Type"] = "application/json"
+    for name, variable in (("X-Mcpx-Settings", "MCPX_SETTINGS"), ("X-Mcpx-Input", "MCPX_INPUT")):
+        value = os.environ.get(variable)
+        if value:
+            headers[name] = value
+    if connection.sock is None:
+        try:
+            connection.connect()
+        except OSError as error:
+            _fail(connection, error, "unavailable", (server, tool))
+    try:
+        connection.request("POST", "/v1/call", text, headers)
+        response = connection.getresponse()
+        answer = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        _fail(connection, error, "outcome-unknown", (server, tool))
+    except BaseException:
+        # Interrupted: the answer must not be taken for that of the next call.
+        connection.close()
+        _connections.kept = None
+        raise
+    try:
+        return json.loads(answer)
+    except ValueError as error:
+        _fail(connection, error, "outcome-unknown", (server, tool))
+
+
+def _result(server, tool, arguments):
+    answer = _ask(server, tool, arguments)
+    error = answer.get("error")
+    if error is not None:
+        raise ToolError(
+            error.get("message", "an error without a message"),
+            error.get("kind", "internal"),
+            error.get("server", server),
+            error.get("tool", tool),
+            error.get("hint"),
+            error.get("raw"),
+        )
+    if "inputRequired" in answer:
+        text = answer["inputRequired"].get("text", "the server asked a question that nobody here can answer")
+        raise ToolError(text, "input-required", server, tool, raw=answer)
+    return answer["result"] if "result" in answer else answer
+
+
+def _parsed(text):
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _value(server, tool, result):
+    content = result.get("content") or []
+    if result.get("isError"):
+        texts = [item.get("text", "") for item in content if item.get("type") == "text"]
+        message = "\n".join(texts) or "%s.%s reported an error without a text" % (server, tool)
+        raise ToolError(message, "tool", server, tool, raw=result)
+    if "structuredContent" in result:
+        return result["structuredContent"]
+    items = [_parsed(item["text"]) if item.get("type") == "text" else item for item in content]
+    return items if len(items) > 1 else items[0] if items else None
+
+
+def _arguments(positional, named):
+    if not positional:
+        return named or None
+    if len(positional) > 1 or named or not isinstance(positional[0], dict):
+        raise ToolError("a tool takes named arguments, or one dict of them", kind="usage")
+    return positional[0]
+
+
+class _Tool:
+    """One tool, to be called."""
+
+    def __init__(self, server, tool):
+        self._server = server
+        self._tool = tool
+
+    def __call__(self, *positional, **named):
+        arguments = _arguments(positional, named)
+        return _value(self._server, self._tool, _result(self._server, self._tool, arguments))
+
+    def raw(self, *positional, **named):
+        """Calls it, and gives the whole result as the server sent it, errors of the tool included."""
+        return _result(self._server, self._tool, _arguments(positional, named))
+
+    def __repr__(self):
+        return "<tool %s.%s>" % (self._server, self._tool)
+
+
+class _Namespace:
+    """The tools of one server."""
+
+    def __init__(self, server):
+        self._server = server
+
+    def __getattr__(self, tool):
+        if tool.startswith("__"):
+            raise AttributeError(tool)
+        return _Tool(self._server, tool)
+
+    def __getitem__(self, tool):
+        return _Tool(self._server, tool)
+
+    def __repr__(self):
+        return "<namespace %s>" % self._server
+
+
+class _Tools:
+    """Every namespace, by identifier or by configured name."""
+
+    def __getattr__(self, server):
+        if server.startswith("__"):
+            raise AttributeError(server)
+        return _Namespace(server)
+
+    def __getitem__(self, server):
+        return _Namespace(server)
+
+    def __repr__(self):
+        return "<tools of mcpx>"
+
+
+tools = _Tools()
+
+_capture = os.environ.get("MCPX_CAPTURE") == "1"
+
+
+def _text(value):
+    return json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
+
+
+def _record(entry):
+    """Writes to stderr one record that mcpx tells from other text by its first byte (RFC 7464)."""
+    sys.stderr.write("\x1e" + _text(entry) + "\n")
+    sys.stderr.flush()
+
+
+def emit(value):
+    """Prints one value as one line of JSON."""
+    print(_text(value), flush=True)
+    if _capture:
+        _record({"t": "emit", "value": value})
+
+
+_LEVELS = ("debug", "info", "warn", "error")
+
+
+class _Log:
+    """Log lines on stderr: log.info("fetched {n} rows", n=3)."""
+
+    def __init__(self):
+        level = os.environ.get("MCPX_LOG_LEVEL", "info")
+        ranks = {"trace": 0, "off": len(_LEVELS)}
+        ranks.update((name, rank) for rank, name in enumerate(_LEVELS))
+        self._lowest = ranks.get(level, 1)
+
+    def _say(self, rank, message, fields):
+        if rank < self._lowest:
+            return
+        text = str(message)
+        for key, value in fields.items():
+            text = text.replace("{%s}" % key, value if isinstance(value, str) else _text(value))
+        if _capture:
+            entry = {"t": "log", "level": _LEVELS[rank], "at": int(time.time() * 1000), "message": text}
+            if fields:
+                entry["fields"] = fields
+            _record(entry)
+        else:
+            print("%-5s %s" % (_LEVELS[rank], text), file=sys.stderr, flush=True)
+
+    def debug(self, message, **fields):
+        self._say(0, message, fields)
+
+    def info(self, message, **fields):
+        self._say(1, message, fields)
+
+    def warn(self, message, **fields):
+        self._say(2, message, fields)
+
+    def error(self, message, **fields):
+        self._say(3, message, fields)
+
+
+log = _Log()
+
+
+def _ends_with_its_kind(before):
+    """Has a ToolError that nobody catches end the program with the exit code of its kind."""
+
+    def hook(kind, error, trace):
+        before(kind, error, trace)
+        if isinstance(error, ToolError):
+            import atexit
+
+            if _capture:
+                told = {"name": "ToolError", "message": error.message, "kind": error.kind}
+                for field in ("server", "tool", "hint", "raw"):
+                    if getattr(error, field) is not None:
+                        told[field] = getattr(error, field)
+                _record({"t": "error", "error": told})
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(_EXITS.get(error.kind, 1))
+
+    return hook
+
+
+if os.environ.get("MCPX_RUN"):
+    sys.excepthook = _ends_with_its_kind(sys.excepthook)
