@@ -2,7 +2,7 @@
 
 use super::super::command::{Command, Group, Rest, example};
 use super::super::cx::Cx;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use serde_json::json;
 
 /// The command.
@@ -35,18 +35,20 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if let Some(problem) = answer.get("problem").filter(|_| broken.is_none()) {
         return Err(Error::from_json(problem));
     }
+    let applied = answer.get("problem").is_none();
     if cx.json() {
-        let mut body = json!({"ok": true, "running": true});
+        let mut body = json!({"ok": applied, "running": true});
         if let (Some(body), Some(answer)) = (body.as_object_mut(), answer.as_object()) {
             body.extend(answer.clone());
         }
         cx.out.json(&body)?;
-    } else if answer.get("problem").is_some() {
+    } else if !applied {
         cx.out.line("the daemon goes on with its last good configuration")?;
     } else if answer["changed"].as_bool() == Some(true) {
         cx.out.line("the daemon follows the new configuration")?;
     } else {
         cx.out.line("the configuration is as it was")?;
     }
-    Ok(0)
+    // What was asked for was not done, though nothing was lost.
+    Ok(if applied { 0 } else { Kind::Config.row().exit })
 }
