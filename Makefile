@@ -6,7 +6,7 @@ CARGO ?= cargo
 
 ## Builds mcpx and shows it at work on the MCP server that it carries.
 demo: release
-	@sh tests/demo target/release/mcpx
+	@sh tests/demo $${CARGO_TARGET_DIR:-target}/release/mcpx
 
 release:
 	$(CARGO) build --release --bin mcpx
@@ -15,7 +15,7 @@ release:
 build:
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --bin mcpx --target $$(rustc -vV | sed -n 's/^host: //p')
 	mkdir -p dist
-	cp target/$$(rustc -vV | sed -n 's/^host: //p')/release/mcpx dist/mcpx
+	cp $${CARGO_TARGET_DIR:-target}/$$(rustc -vV | sed -n 's/^host: //p')/release/mcpx dist/mcpx
 	@ls -l dist/mcpx
 
 install:

@@ -1,6 +1,7 @@
 //! A grant: a pattern over `server.tool` that permits calls. Knows nothing of
 //! who is granted what.
 
+use crate::util::glob;
 use serde::{Deserialize, Serialize};
 
 /// One grant, and whose it is.
@@ -44,32 +45,10 @@ impl Grant {
             return true;
         }
         // A server's own name may have dots, so that any of the pattern's may be the one between.
-        self.tool.match_indices('.').any(|(at, _)| {
-            matches(&self.tool.as_bytes()[..at], server.as_bytes())
-                && matches(&self.tool.as_bytes()[at + 1..], tool.as_bytes())
-        })
+        self.tool
+            .match_indices('.')
+            .any(|(at, _)| glob(&self.tool[..at], server) && glob(&self.tool[at + 1..], tool))
     }
-}
-
-/// Whether the pattern, in which a star stands for any bytes, is the whole text.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    // Where to go on when the last star has to take one byte more.
-    let mut again: Option<(usize, usize)> = None;
-    while t < text.len() {
-        if pattern.get(p) == Some(&b'*') {
-            again = Some((p + 1, t));
-            p += 1;
-        } else if pattern.get(p) == Some(&text[t]) {
-            (p, t) = (p + 1, t + 1);
-        } else if let Some((star, from)) = again {
-            again = Some((star, from + 1));
-            (p, t) = (star, from + 1);
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|b| *b == b'*')
 }
 
 #[cfg(test)]

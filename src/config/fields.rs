@@ -45,6 +45,10 @@ pub(super) const OPTIONS: &[Field] = &[
     ("profiles", "the profiles that it belongs to, a list of names; without it, it is in the default set"),
     ("scope", "what an instance is keyed by, instead of `pool.scope`"),
     ("sharing", "whether an instance takes several calls at once, instead of `pool.sharing`"),
+    (
+        "inheritEnv",
+        "which variables of the environment it gets besides its own, such as `[\"LC_*\", \"!AWS_*\"]`",
+    ),
     ("startTimeout", "how long a start may take, instead of `pool.startTimeout`"),
     ("tools", "patterns of the tools that are offered; without it all are"),
 ];

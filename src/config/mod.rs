@@ -8,6 +8,7 @@ mod expand;
 mod fields;
 mod filter;
 pub mod import;
+pub mod inherit;
 mod jsonc;
 mod load;
 mod node;

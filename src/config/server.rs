@@ -78,6 +78,8 @@ pub struct ServerOptions {
     pub max: Option<usize>,
     /// Which of its tools are offered.
     pub tools: ToolFilter,
+    /// Which variables of the environment it inherits; absent is all of them.
+    pub inherit_env: Option<Vec<String>>,
     /// The profiles that it belongs to; none is the default set.
     pub profiles: Vec<String>,
 }
@@ -92,6 +94,7 @@ impl ServerOptions {
         self.call_timeout = self.call_timeout.or(other.call_timeout);
         self.idle_timeout = self.idle_timeout.or(other.idle_timeout);
         self.max = self.max.or(other.max);
+        self.inherit_env = self.inherit_env.take().or_else(|| other.inherit_env.clone());
     }
 }
 
@@ -113,8 +116,8 @@ pub struct ServerDef {
     /// The line of its name in that file.
     pub line: u32,
     /// 16 hexadecimal digits over how the server is reached, before variables
-    /// are expanded. Neither `options` nor the description is part of it: to
-    /// change those restarts nothing.
+    /// are expanded. Of `options` only what it inherits is part of it, and the description is not: to
+    /// change the others restarts nothing.
     pub digest: String,
     /// The server whose definition this one has under another name.
     pub alias_of: Option<String>,
@@ -182,6 +185,8 @@ struct Fields<'a> {
     alias: Option<Said<'a>>,
     enabled: Option<bool>,
     description: Option<String>,
+    /// What `inheritEnv` says.
+    inherit: Vec<Said<'a>>,
     options: ServerOptions,
     own: Own,
 }
@@ -306,7 +311,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads the `"mcpx"` block, in which an unknown key is an error.
-    fn own(&mut self, block: &Node) -> Result<(), Fault> {
+    fn own(&mut self, block: &'a Node<'_>) -> Result<(), Fault> {
         let Item::Object(members) = &block.item else {
             return Err((block.line, format!("mcpx: expected an object, got {}", block.shape())));
         };
@@ -333,6 +338,11 @@ impl<'a> Fields<'a> {
                 "max" => {
                     let max = i64::from_val(&parse(&settings::POOL_MAX)?);
                     own.max = max.and_then(|m| usize::try_from(m).ok());
+                }
+                "inheritEnv" => {
+                    let names = texts(&field(), node)?;
+                    own.inherit_env = Some(names.iter().map(|n| n.text.to_owned()).collect());
+                    self.inherit = names;
                 }
                 "tools" => own.tools.only = Some(patterns(&field(), node)?),
                 "excludeTools" => own.tools.exclude = Some(patterns(&field(), node)?),
@@ -377,6 +387,11 @@ impl<'a> Fields<'a> {
             }
         }
         parts.extend(self.args.iter().flat_map(|a| [b"arg".as_slice(), a.text.as_bytes()]));
+        if self.options.inherit_env.is_some() {
+            parts.extend(
+                std::iter::once(b"inherit".as_slice()).chain(self.inherit.iter().map(|p| p.text.as_bytes())),
+            );
+        }
         for (tag, list) in [("env", &self.env), ("header", &self.headers)] {
             let mut sorted: Vec<(&'a str, &'a str)> = list.iter().map(|(k, v)| (*k, v.text)).collect();
             sorted.sort_unstable();

@@ -8,6 +8,7 @@ use super::jsonrpc;
 use super::peer::{Hooks, Limits, Peer};
 use super::stdio::{Program, Stdio};
 use super::streamable::Streamable;
+use crate::config::inherit::inherited;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Settings};
@@ -55,7 +56,10 @@ impl Client {
         let peer = Peer::new(&def.name, limits, hooks);
         let link = match &def.transport {
             Transport::Stdio { command, args, env: own, cwd } => {
-                let mut env = env.clone();
+                let mut env = match &def.options.inherit_env {
+                    Some(patterns) => inherited(patterns, env),
+                    None => env.clone(),
+                };
                 for (name, value) in own {
                     env.set(name, value);
                 }

@@ -164,8 +164,8 @@ and where its files are; so does an `mcpx` that the script runs, without any fla
 ## All that a child gets
 
 These variables come **on top of** the whole environment that mcpx itself was started with, and nothing of that is
-filtered: a script also sees `SSH_AUTH_SOCK`, `GITHUB_TOKEN`, `AWS_*` and whatever else was in the shell. The one
-exception is a shebang that says otherwise: `env -i` starts from nothing, `env -u NAME` leaves out one variable, and
+filtered by default: a script also sees `SSH_AUTH_SOCK`, `GITHUB_TOKEN`, `AWS_*` and whatever else was in the shell. `script.inheritEnv`,
+and `inheritEnv` in a server's `mcpx` block, can leave out what patterns such as `!AWS_*` name. The other exception is a shebang that says otherwise: `env -i` starts from nothing, `env -u NAME` leaves out one variable, and
 both then get what stands below. `script.permissions` does not change any of this: it limits files, network and
 processes, not the environment. Think of that before you put a secret into a shell that runs mcpx.
 

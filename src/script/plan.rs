@@ -11,13 +11,14 @@ use super::named;
 use super::permissions::{self, Permissions};
 use super::runtimes::{self, JsKind, Language, Runtime, Search};
 use crate::catalog::Grant;
+use crate::config::inherit::inherited;
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{
-    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_INTERPRETER, SCRIPT_KILL_GRACE, SCRIPT_RUNTIME,
-    SCRIPT_TIMEOUT, Settings,
+    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER, SCRIPT_KILL_GRACE,
+    SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
 };
 use crate::util::Env;
 use std::ffi::{OsStr, OsString};
@@ -181,7 +182,7 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         inline,
         script,
         change,
-        base: env.clone(),
+        base: inherited(&settings.get(&SCRIPT_INHERIT_ENV), env),
         cache: writable(dirs),
         script_dirs: named::directories(&spec.cwd, dirs),
         log_level: settings.get(&LOGGING_LEVEL),

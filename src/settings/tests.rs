@@ -214,11 +214,11 @@ fn paths_are_taken_from_the_place_that_says_them() {
     let env = Env::from_pairs([("HOME", "/home/u"), ("MCPX_SOCKET", "run/s.sock")]);
     let s = resolve(&env, |l| {
         l.files = vec![layer("/p/.mcpx/config.json", json!({"output": {"mediaDir": "media"}}))];
-        l.dir = Some("/work".into());
+        l.dir = Some("/srv".into());
     });
     let s = s.unwrap();
     assert_eq!(s.get(&OUTPUT_MEDIA_DIR), "/p/media");
-    assert_eq!(s.get(&DAEMON_SOCKET), "/work/run/s.sock");
+    assert_eq!(s.get(&DAEMON_SOCKET), "/srv/run/s.sock");
     let s = resolve(&env, |l| l.flags = vec![flag("output.mediaDir", "~/m", "--output-media-dir")]);
     let s = s.unwrap();
     assert_eq!(s.get(&OUTPUT_MEDIA_DIR), "/home/u/m");

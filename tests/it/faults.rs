@@ -279,3 +279,59 @@ fn many_callers_that_leave_free_their_places() {
     });
     world.mcpx(["call", "fake.echo", "text=free"]).limit(Duration::from_secs(10)).stdout("free\n").check();
 }
+
+/// Runs a line of shell in a world; `$MCPX` is the binary.
+fn shell(world: &World, line: &str) -> (i32, String, String) {
+    let output = std::process::Command::new("/bin/sh")
+        .args(["-c", line])
+        .env_clear()
+        .envs(world.environment())
+        .env("MCPX", env!("CARGO_BIN_EXE_mcpx"))
+        .current_dir(world.dir())
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn an_output_that_takes_nothing_more_is_told() {
+    let world = World::demo().with(Runtime::Bun);
+    for command in ["ls", "call demo.echo text=x", "types demo"] {
+        let (status, _, stderr) = shell(&world, &format!("\"$MCPX\" {command} >/dev/full"));
+        assert_eq!(status, 69, "{command}: {stderr}");
+        assert!(stderr.contains("No space left"), "{command}: {stderr}");
+    }
+}
+
+#[test]
+fn missing_standard_streams_do_no_harm() {
+    let world = World::demo().with(Runtime::Deno);
+    let (status, stdout, stderr) = shell(&world, "\"$MCPX\" call demo.echo text=x <&- 2>&-");
+    assert_eq!((status, stdout.as_str(), stderr.as_str()), (0, "x\n", ""));
+    let (status, stdout, _) = shell(&world, "\"$MCPX\" exec 'return await demo.echo({text: 1 + \"\"})' <&-");
+    assert_eq!((status, stdout.as_str()), (0, "1\n"));
+}
+
+#[test]
+fn a_daemon_without_descriptors_turns_callers_away_and_recovers() {
+    let world = World::fake(&[]);
+    // Hard and soft, so that the daemon cannot raise it.
+    let (status, stdout, stderr) = shell(&world, "ulimit -n 40; \"$MCPX\" call fake.count");
+    assert_eq!((status, stdout.as_str()), (0, "1\n"), "{stderr}");
+    let running: Vec<_> = (0..60).map(|_| world.mcpx(["call", "fake.sleep", "ms:=1000"]).start()).collect();
+    let mut served = 0;
+    for running in running {
+        let output = running.wait();
+        match output.status {
+            0 => served += 1,
+            69 => {
+                output.says(&["try again"]);
+            }
+            _ => panic!("{output}"),
+        }
+    }
+    assert!(served > 0);
+    world.mcpx(["call", "fake.count"]).stdout("2\n").check();
+    assert_eq!(world.started("fake").len(), 1);
+}

@@ -15,6 +15,7 @@ mod demo;
 mod docs;
 mod exec;
 mod faults;
+mod inherit_env;
 mod layers;
 mod permissions;
 mod python;

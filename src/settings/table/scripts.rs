@@ -51,6 +51,20 @@ pub static SCRIPT_INTERPRETER: Setting<Value> = Setting::new(
     ),
 );
 
+pub static SCRIPT_INHERIT_ENV: Setting<Vec<String>> = Setting::new(
+    Spec::new(
+        "script.inheritEnv",
+        Kind::List,
+        "Which variables of its environment mcpx hands on to a script; `!` before a pattern denies",
+    )
+    .client()
+    .doc(
+        "With denials alone, such as `!AWS_*`, all else is handed on. PATH, HOME, TMPDIR, and \
+         what proxies, certificate bundles and mcpx itself are found by, always are. A server \
+         has `\"mcpx\": {\"inheritEnv\": […]}`.",
+    ),
+);
+
 pub static SCRIPT_PERMISSIONS: Setting<String> = Setting::new(
     Spec::new(
         "script.permissions",
