@@ -82,7 +82,13 @@ impl Client {
         by_sources(boot)
     }
 
-    /// The same, and starts a daemon when there is none. `progress` is told what is being waited for.
+    /// A running daemon over exactly these files, as it is: for when they can't be read.
+    pub fn find_over(dirs: &Dirs, sources: &[PathBuf]) -> Option<Client> {
+        let wanted = sources.iter().map(PathBuf::as_path).collect();
+        over_sources(dirs, wanted).into_iter().find_map(|found| Client::connect(found).ok())
+    }
+
+    /// As [`Client::find`], and starts a daemon when there is none. `progress` is told what is being waited for.
     pub fn find_or_start(boot: &Boot, progress: &dyn Fn(&str)) -> Result<Client> {
         if let Some(client) = Client::find(boot)? {
             return Ok(client);
@@ -159,23 +165,29 @@ fn by_key(boot: &Boot, key: &str) -> Result<Option<Client>> {
     Ok(None)
 }
 
-/// A live daemon over the same set of files, asked to read them again.
-fn by_sources(boot: &Boot) -> Result<Option<Client>> {
-    let mut wanted: Vec<&Path> = boot.config.sources.iter().map(|s| s.path.as_path()).collect();
+/// What the live daemons over exactly these files say of themselves, the newest first.
+fn over_sources(dirs: &Dirs, mut wanted: Vec<&Path>) -> Vec<DaemonInfo> {
     wanted.sort_unstable();
     if wanted.is_empty() {
-        return Ok(None);
+        return Vec::new();
     }
-    let mut candidates: Vec<DaemonInfo> = info::list(boot.dirs)
+    let mut candidates: Vec<DaemonInfo> = info::list(dirs)
         .into_iter()
         .map(|(_, found)| found)
         .filter(|found| {
             let mut sources: Vec<&Path> = found.sources.iter().map(PathBuf::as_path).collect();
             sources.sort_unstable();
-            sources == wanted && info::liveness(boot.dirs, found).0
+            sources == wanted && info::liveness(dirs, found).0
         })
         .collect();
     candidates.sort_by_key(|found| std::cmp::Reverse(found.started_at));
+    candidates
+}
+
+/// A live daemon over the same set of files, asked to read them again.
+fn by_sources(boot: &Boot) -> Result<Option<Client>> {
+    let wanted: Vec<&Path> = boot.config.sources.iter().map(|s| s.path.as_path()).collect();
+    let candidates = over_sources(boot.dirs, wanted);
     for found in candidates {
         let Ok(client) = Client::connect(found) else { continue };
         if let Some(client) = followed(boot, client)? {

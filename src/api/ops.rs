@@ -161,6 +161,11 @@ const ALL_PROFILES: Param = in_query("allProfiles", Shape::Boolean, "every serve
 
 const FRESH: Param =
     in_query("fresh", Shape::Boolean, "ask the servers again instead of answering from the cache");
+const WAIT: Param = in_query(
+    "waitMs",
+    Shape::Integer,
+    "how long to wait for servers that are still starting, in milliseconds; each server's `startTimeout` when absent",
+);
 
 /// The table; its order is the order of the documentation.
 pub static OPERATIONS: &[Operation] = &[
@@ -227,7 +232,7 @@ pub static OPERATIONS: &[Operation] = &[
         name: "namespaces",
         method: Method::Get,
         path: "/v1/namespaces",
-        params: &[FRESH, PROFILE, SKIP_DEFAULT, ALL_PROFILES],
+        params: &[FRESH, WAIT, PROFILE, SKIP_DEFAULT, ALL_PROFILES],
         returns: Returns::Record(&r::NAMESPACES),
         mutates: false,
         waits: true,
@@ -248,6 +253,7 @@ pub static OPERATIONS: &[Operation] = &[
                 "only these servers, by name or identifier; every enabled one that is selected when absent",
             ),
             FRESH,
+            WAIT,
             PROFILE,
             SKIP_DEFAULT,
             ALL_PROFILES,

@@ -137,7 +137,7 @@ static NAMESPACE: Record = Record {
         always("ident", Shape::Text, "the identifier that stands for it in a program"),
         maybe("tools", Shape::Integer, "how many tools it offers, once known"),
         maybe("description", Shape::Text, "one line on what it is"),
-        always("state", Shape::Text, "`ready`, `failed`, `disabled`, or `unknown`"),
+        always("state", Shape::Text, "`ready`, `starting`, `failed`, `disabled`, or `unknown`"),
         maybe("error", Shape::Record(&ERROR), "why it cannot be used"),
         maybe("fetchedAt", Shape::Integer, "when its tools were read, milliseconds since 1970"),
         maybe("source", Shape::Text, "the configuration file that defines it"),

@@ -145,6 +145,8 @@ fn arity(name: &str, short: Option<char>, command: Option<&Command>) -> Result<(
         let spelled = format!("-{letter}");
         return match own_flags(command).find(|f| f.short == Some(letter)) {
             Some(f) => Ok((spelled, f.value.is_none(), false)),
+            None if letter == 'v' => Err(usage(format!("there is no flag {spelled}"))
+                .hint("--version (-V) prints the version; put -- before words that begin with a dash")),
             None => Err(usage(format!("there is no flag {spelled}"))
                 .hint("put -- before words that begin with a dash; mcpx --help lists the flags")),
         };

@@ -177,6 +177,27 @@ impl Cx {
         Ok(client)
     }
 
+    /// The daemon of this configuration, if one is running; where the configuration is broken,
+    /// the one that serves its files, with what is wrong: it keeps the last good one.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, when no daemon serves its files.
+    pub fn running_anyhow(&self) -> Result<(Option<Client>, Option<Error>)> {
+        let broken = match self.world() {
+            Ok(_) => return Ok((self.running()?, None)),
+            Err(e) if e.kind() == Kind::Config => e,
+            Err(e) => return Err(e),
+        };
+        let (cwd, dirs) = (working_directory()?, self.dirs()?);
+        let uid = crate::proc::uid();
+        let options = LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid };
+        let Some(client) = Client::find_over(&dirs, &config::existing(&options)) else { return Err(broken) };
+        // The line and its caret are for the command that needs the configuration.
+        let what = broken.message().lines().next().unwrap_or_default();
+        note(&format!("the configuration is broken: {what}; the daemon keeps its last good one"));
+        Ok((Some(client), Some(broken)))
+    }
+
     /// The daemon of this configuration, started if need be.
     pub fn daemon(&self, progress: &Progress) -> Result<Client> {
         let world = self.world()?;

@@ -109,7 +109,8 @@ pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
 fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
     let progress = Progress::start(&format!("reading the tools of {}", servers(missing)));
     let answer = cx.daemon(&progress).and_then(|client| {
-        let path = format!("/v1/namespaces?{}", selected(cx.world()?));
+        let world = cx.world()?;
+        let path = format!("/v1/namespaces?waitMs={}&{}", wait(world), selected(world));
         client.json("GET", &path, None)
     });
     let parsed = answer.and_then(|v| namespace_rows(&v));
@@ -129,6 +130,11 @@ fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
             *row = NamespaceRow { ident, description: description.or(theirs.description.clone()), ..theirs };
         }
     }
+}
+
+/// How long a listing waits for servers that are still starting, in milliseconds.
+fn wait(world: &World) -> u128 {
+    world.settings.get(&settings::CATALOG_WAIT).as_millis()
 }
 
 /// The selection, as a query says it.
@@ -188,7 +194,7 @@ fn gather<'a, T>(
         return Ok(known);
     }
     let names: Vec<&str> = missing.iter().map(|i| known[*i].namespace.def.name.as_str()).collect();
-    let answer = ask(cx, &names);
+    let answer = ask(cx, &names, Some(wait(world)));
     for i in missing {
         let name = known[i].namespace.def.name.clone();
         known[i].tools = match &answer {
@@ -199,7 +205,33 @@ fn gather<'a, T>(
     Ok(known)
 }
 
-/// One server's tools.
+/// Notes in one line which servers could not be asked; why is for `mcpx ls` to say, unless there is but one.
+pub fn note_missing(missing: &[(&str, &Error)], done: &str) {
+    if let Some(line) = missing_line(missing, done) {
+        super::out::note(&line);
+    }
+}
+
+/// How many names of servers such a line has; the others are a number.
+const NAMED: usize = 5;
+
+fn missing_line(missing: &[(&str, &Error)], done: &str) -> Option<String> {
+    match missing {
+        [] => None,
+        [(server, e)] => Some(format!("{server} was not {done}: {}", super::table::one_line(e.message()))),
+        many => {
+            let names: Vec<&str> = many.iter().take(NAMED).map(|(server, _)| *server).collect();
+            let more = match many.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let (count, names) = (many.len(), names.join(", "));
+            Some(format!("{count} servers were not {done}: {names}{more}; mcpx ls says why"))
+        }
+    }
+}
+
+/// One server's tools. This is for a call, which waits as long as the server may take to start.
 pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
     let world = cx.world()?;
     let (cache, ttl) = cache(world);
@@ -207,16 +239,17 @@ pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
         Some(e) => Err(e),
         None => match filter::load(&cache, def, ttl) {
             Some(schema) => Ok(schema),
-            None => ask(cx, &[&def.name]).and_then(|answer| pick(&answer, &def.name)),
+            None => ask(cx, &[&def.name], None).and_then(|answer| pick(&answer, &def.name)),
         },
     }
 }
 
-/// What the daemon knows, or finds out, of these servers.
-fn ask(cx: &Cx, servers_by_name: &[&str]) -> Result<Value> {
+/// What the daemon knows, or finds out, of these servers; within `wait` milliseconds, if that is given.
+fn ask(cx: &Cx, servers_by_name: &[&str], wait: Option<u128>) -> Result<Value> {
     let progress = Progress::start(&format!("reading the tools of {}", servers(servers_by_name.len())));
     let client = cx.daemon(&progress)?;
-    let query: Vec<String> = servers_by_name.iter().map(|n| format!("server={}", escape(n))).collect();
+    let mut query: Vec<String> = servers_by_name.iter().map(|n| format!("server={}", escape(n))).collect();
+    query.extend(wait.map(|ms| format!("waitMs={ms}")));
     client.json("GET", &format!("/v1/schemas?{}", query.join("&")), None)
 }
 
@@ -260,6 +293,20 @@ mod tests {
     #[test]
     fn names_are_escaped_for_a_query() {
         assert_eq!(escape("a b&c=ü/~"), "a%20b%26c%3D%C3%BC%2F~");
+    }
+
+    #[test]
+    fn those_that_are_missing_take_one_line() {
+        let e = Error::new(Kind::Unavailable, "it ended\nwith a word");
+        let line = |names: &[&'static str]| {
+            let missing: Vec<_> = names.iter().map(|n| (*n, &e)).collect();
+            missing_line(&missing, "searched")
+        };
+        assert_eq!(line(&[]), None);
+        assert_eq!(line(&["a"]).unwrap(), "a was not searched: it ended with a word");
+        assert_eq!(line(&["a", "b"]).unwrap(), "2 servers were not searched: a, b; mcpx ls says why");
+        let seven = line(&["a", "b", "c", "d", "e", "f", "g"]).unwrap();
+        assert_eq!(seven, "7 servers were not searched: a, b, c, d, e and 2 more; mcpx ls says why");
     }
 
     #[test]

@@ -108,6 +108,18 @@ pub fn load(options: &LoadOptions) -> Result<Config> {
     Ok(loading.finish(options.dirs))
 }
 
+/// The files that [`load`] would read, links resolved, the nearest first. Opens none of
+/// them: which daemon serves them can be told when their content can't be read.
+pub fn existing(options: &LoadOptions) -> Vec<PathBuf> {
+    let variable = options.env.get("MCPX_CONFIG").filter(|v| !v.is_empty());
+    let named = options.explicit.clone().or_else(|| variable.map(PathBuf::from));
+    let paths = match named {
+        Some(path) => vec![options.dir.join(path)],
+        None => search_path(options.dir, options.dirs),
+    };
+    paths.iter().filter_map(|p| p.canonicalize().ok()).filter(|p| p.is_file()).collect()
+}
+
 /// Reads exactly these files again, whatever else may have appeared along the
 /// search path since: what a daemon does, which serves a set of files.
 ///

@@ -28,7 +28,7 @@ mod values;
 pub use docs::{configuration_md, starter};
 pub use filter::{Pattern, Patterns, ToolFilter, Withheld};
 pub use jsonc::parse;
-pub use load::{Config, LoadOptions, SourceFile, load, reload};
+pub use load::{Config, LoadOptions, SourceFile, existing, load, reload};
 pub use node::Document;
 pub use places::{project_file, user_file};
 pub use profiles::Selection;

@@ -14,8 +14,7 @@ use crate::api::{self, docs};
 use crate::catalog::{Grant, ServerSchema, Tool};
 use crate::config::{Selection, ServerDef};
 use crate::error::{Error, Kind, Result};
-use crate::pool::{Call, Caller, InstanceStatus, Namespace, Permit};
-use crate::proc;
+use crate::pool::{Call, Caller, InstanceStatus, Namespace, Permit, STILL_STARTING};
 use crate::settings;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -29,6 +28,8 @@ use std::time::Duration;
 struct Fresh {
     #[serde(default)]
     fresh: bool,
+    #[serde(rename = "waitMs")]
+    wait_ms: Option<u64>,
     #[serde(flatten)]
     chosen: Chosen,
 }
@@ -39,6 +40,8 @@ struct Wanted {
     server: Vec<String>,
     #[serde(default)]
     fresh: bool,
+    #[serde(rename = "waitMs")]
+    wait_ms: Option<u64>,
     #[serde(flatten)]
     chosen: Chosen,
 }
@@ -139,9 +142,10 @@ fn dispatch(
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
         Id::Health => json_of(&health(daemon)),
         Id::Namespaces => {
-            let Fresh { fresh, chosen } = params.parse(op)?;
+            let Fresh { fresh, wait_ms, chosen } = params.parse(op)?;
             let selection = selection(chosen.said(), asker);
-            let all = daemon.pool.namespaces_of(fresh, &|server| selection.takes(server));
+            let wait = wait_ms.map(Duration::from_millis);
+            let all = daemon.pool.namespaces_of(fresh, wait, &|server| selection.takes(server));
             json_of(&json!({"namespaces": rows(daemon, &all)}))
         }
         Id::OpenApi => json_of(&docs::openapi(VERSION)),
@@ -405,7 +409,8 @@ fn row(current: &Current, server: &ServerDef, schema: &Result<Arc<ServerSchema>>
             row.description = row.description.or_else(|| said_of_itself(schema));
         }
         Err(error) => {
-            row.state = "failed".into();
+            let starting = error.hint_text() == Some(STILL_STARTING);
+            row.state = if starting { "starting" } else { "failed" }.into();
             row.error = Some(error.to_json());
         }
     }
@@ -462,7 +467,8 @@ fn schemas(daemon: &Arc<Daemon>, asked: Wanted, asker: &Asker<'_>) -> Result<Don
         errors: Vec<Value>,
     }
     let selection = selection(asked.chosen.said(), asker);
-    let all = each_schema(daemon, &asked.server, asked.fresh, &selection);
+    let wait = asked.wait_ms.map(Duration::from_millis);
+    let all = each_schema(daemon, &asked.server, asked.fresh, wait, &selection);
     let mut out = Schemas { schemas: Vec::new(), errors: Vec::new() };
     for (name, outcome) in &all {
         match outcome {
@@ -476,69 +482,34 @@ fn schemas(daemon: &Arc<Daemon>, asked: Wanted, asker: &Asker<'_>) -> Result<Don
 type Named = (String, Result<Arc<ServerSchema>>);
 
 /// The schemas of the servers that were asked for, in that order; several are read at once.
-fn each_schema(daemon: &Arc<Daemon>, asked: &[String], fresh: bool, selection: &Selection) -> Vec<Named> {
-    let current = daemon.current();
-    let wanted = wanted(&current, asked, selection);
-    // One alone is asked directly; of several the pool knows how many to ask at once.
-    if let [Ok(name)] = &wanted[..] {
-        return vec![(name.clone(), daemon.pool.schema(name, fresh))];
-    }
-    if asked.is_empty() {
-        let all = daemon.pool.namespaces_of(fresh, &|server| server.enabled && selection.takes(server));
-        return all.into_iter().map(|(server, schema)| (server.name.clone(), schema)).collect();
-    }
-    let (send, receive) = std::sync::mpsc::channel();
-    let mut out: Vec<Option<Named>> = Vec::new();
-    for (at, one) in wanted.into_iter().enumerate() {
-        match one {
-            Err((name, error)) => out.push(Some((name, Err(error)))),
-            Ok(name) => {
-                out.push(None);
-                let (send, pool) = (send.clone(), daemon.pool.clone());
-                let ask = move || {
-                    let schema = pool.schema(&name, fresh);
-                    let _ = send.send((at, (name, schema)));
-                };
-                if let Err(ask) = in_a_thread(ask) {
-                    ask();
-                }
-            }
-        }
-    }
-    drop(send);
-    for (at, named) in receive {
-        out[at] = Some(named);
-    }
-    out.into_iter().flatten().collect()
-}
-
-/// Runs `f` in a thread of its own; gives it back when there is no room for one.
-fn in_a_thread<F: FnOnce() + Send + 'static>(f: F) -> std::result::Result<(), F> {
-    let slot = Arc::new(std::sync::Mutex::new(Some(f)));
-    let inside = slot.clone();
-    let take = |slot: &std::sync::Mutex<Option<F>>| slot.lock().unwrap_or_else(|e| e.into_inner()).take();
-    let spawned = proc::thread::spawn("schemas", move || {
-        if let Some(f) = take(&inside) {
-            f();
-        }
-    });
-    match spawned {
-        Ok(_) => Ok(()),
-        Err(_) => take(&slot).map_or(Ok(()), Err),
-    }
+fn each_schema(
+    daemon: &Arc<Daemon>,
+    asked: &[String],
+    fresh: bool,
+    wait: Option<Duration>,
+    selection: &Selection,
+) -> Vec<Named> {
+    let wanted = wanted(&daemon.current(), asked, selection);
+    let names: Vec<String> = wanted.iter().flatten().cloned().collect();
+    let mut schemas = daemon.pool.schemas(&names, fresh, wait).into_iter();
+    let named = |one| match one {
+        Err((name, error)) => Some((name, Err(error))),
+        Ok(name) => Some((name, schemas.next()?)),
+    };
+    wanted.into_iter().filter_map(named).collect()
 }
 
 fn refresh(daemon: &Arc<Daemon>, wanted: Refreshed, asker: &Asker<'_>) -> Result<Done> {
     let selection = selection(wanted.selection, asker);
     let Some(asked) = wanted.servers.filter(|s| !s.is_empty()) else {
-        let all = daemon.pool.namespaces_of(true, &|server| selection.takes(server));
+        let all = daemon.pool.namespaces_of(true, None, &|server| selection.takes(server));
         return json_of(&json!({"namespaces": rows(daemon, &all)}));
     };
     let current = daemon.current();
     for name in &asked {
         known(&current, name)?;
     }
-    let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true, &selection)
+    let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true, None, &selection)
         .iter()
         .filter_map(|(name, schema)| Some(row(&current, current.config.server(name)?, schema)))
         .collect();

@@ -139,7 +139,7 @@ impl Client {
                 Kind::Timeout => new(
                     Kind::Timeout,
                     format!(
-                        "the server {server} did not answer initialize within {}",
+                        "the server {server} did not answer initialize within {} (startTimeout)",
                         seconds(inner.start_timeout)
                     ),
                 )
@@ -168,7 +168,7 @@ impl Client {
         match e.kind() {
             Kind::Timeout => {
                 let message = format!(
-                    "the server {server} did not answer initialize within {}{noise}{stderr}",
+                    "the server {server} did not answer initialize within {} (startTimeout){noise}{stderr}",
                     seconds(inner.start_timeout)
                 );
                 new(Kind::Timeout, message).hint(if noise.is_empty() {

@@ -95,7 +95,7 @@ impl Errand<'_> {
             ));
         }
         let deadline = self.deadline(limits);
-        let Some(lease) = server.lease(&key, deadline, self.call.cancel)? else { return Ok(None) };
+        let Some(lease) = server.lease(&key, deadline, self.call.cancel, None)? else { return Ok(None) };
         if let Some(session) = &lease.instance.key.session
             && self.caller.ephemeral
             && pool.ended.contains(session)

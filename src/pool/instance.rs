@@ -102,6 +102,8 @@ pub(super) struct Visit<'a> {
     pub queue: usize,
     pub deadline: Option<Instant>,
     pub cancel: &'a Cancel,
+    /// For a listing: how long the start may take. Absent: for a call.
+    pub listing: Option<Duration>,
 }
 
 /// One instance of a server.
@@ -224,12 +226,17 @@ impl Instance {
             Ok(Admission::Enter(upstream)) => Ok(Some(self.lease(upstream))),
             Ok(Admission::Again) => Ok(None),
             Ok(Admission::Refused(error)) => Err(error),
-            Err(why) => Err(self.left(&ticket, why)),
+            Err(why) => Err(self.left(&ticket, why, visit.listing)),
         }
     }
 
     /// Forgets one who no longer waits.
-    fn left(self: &Arc<Self>, ticket: &Arc<Ticket<Admission>>, why: Unanswered) -> Error {
+    fn left(
+        self: &Arc<Self>,
+        ticket: &Arc<Ticket<Admission>>,
+        why: Unanswered,
+        listing: Option<Duration>,
+    ) -> Error {
         let mut inner = self.lock();
         inner.line.retain(|other| !Arc::ptr_eq(other, ticket));
         let starting = inner.phase == Phase::Starting;
@@ -240,11 +247,22 @@ impl Instance {
         }
         let what = if starting { "to start" } else { "to be free" };
         let name = &self.def.name;
-        match why {
-            Unanswered::Cancelled => {
+        match (why, listing) {
+            (Unanswered::Cancelled, _) => {
                 Error::new(Kind::Cancelled, format!("cancelled while waiting for server \"{name}\" {what}"))
             }
-            Unanswered::TimedOut => Error::new(
+            (Unanswered::TimedOut, Some(limit)) if starting => Error::new(
+                Kind::Timeout,
+                format!("server \"{name}\" did not start within {limit:?} (startTimeout)"),
+            )
+            .hint(
+                "give it longer with pool.startTimeout, or with startTimeout in the server's \"mcpx\" block",
+            ),
+            (Unanswered::TimedOut, Some(limit)) => Error::new(
+                Kind::Timeout,
+                format!("server \"{name}\" was not free for a listing within {limit:?} (startTimeout)"),
+            ),
+            (Unanswered::TimedOut, None) => Error::new(
                 Kind::Timeout,
                 format!("timed out waiting for server \"{name}\" {what}; the call was not sent"),
             ),

@@ -37,7 +37,7 @@ mod ticket;
 
 pub use self::connect::{About, Cancel, Connector, Hooks, Options, Progress, Upstream};
 pub use self::manage::InstanceStatus;
-pub use self::schema::Namespace;
+pub use self::schema::{Namespace, STILL_STARTING};
 pub use self::scope::Scope;
 
 use self::core::Shared;

@@ -211,9 +211,7 @@ impl Drop for Leader<'_> {
         let listeners = self.core.lock().listing.take().unwrap_or_default();
         for ticket in listeners {
             let outcome = self.outcome.clone();
-            let _ = ticket.answer(outcome.unwrap_or_else(|| {
-                Err(Error::new(Kind::Internal, "listing the tools broke off inside mcpx"))
-            }));
+            let _ = ticket.answer(outcome.unwrap_or_else(|| Err(broken())));
         }
     }
 }
@@ -244,6 +242,12 @@ impl Drop for Refresher {
     }
 }
 
+/// What a listing that did not wait says of a server besides its reason.
+pub const STILL_STARTING: &str = "it goes on starting; ask again in a moment";
+
+/// An answer, and whose it is.
+type Answer = (usize, Result<Arc<ServerSchema>>);
+
 /// Servers that are asked for their tools by several threads.
 struct Survey {
     pool: Arc<Pool>,
@@ -253,11 +257,48 @@ struct Survey {
 }
 
 impl Survey {
-    fn work(&self, send: &mpsc::Sender<(usize, Result<Arc<ServerSchema>>)>) {
+    fn work(&self, send: &mpsc::Sender<Answer>) {
         while let Some((at, server)) = self.asked.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            // With nobody left to tell, the answer is kept all the same.
             let _ = send.send((*at, self.pool.schema_of(server, self.fresh)));
         }
     }
+
+    /// Asks them, at most `most` at once, into the rows that they stand for. Who has
+    /// not answered within `wait` is asked to the end in the background.
+    fn fill(self, most: usize, wait: Option<Duration>, rows: &mut [Option<Result<Arc<ServerSchema>>>]) {
+        let deadline = wait.map(|wait| Instant::now() + wait);
+        let survey = Arc::new(self);
+        let (send, receive) = mpsc::channel();
+        let mut working = 0;
+        for _ in 0..most.min(survey.asked.len()) {
+            let (survey, send) = (survey.clone(), send.clone());
+            let work = move || survey.work(&send);
+            working += usize::from(proc::thread::spawn("pool-list", work).is_ok());
+        }
+        if working == 0 {
+            // With no room for a thread, the work is done all the same.
+            survey.work(&send);
+        }
+        drop(send);
+        for _ in &survey.asked {
+            let answer = match deadline {
+                None => receive.recv().ok(),
+                Some(d) => receive.recv_timeout(d.saturating_duration_since(Instant::now())).ok(),
+            };
+            let Some((at, outcome)) = answer else { break };
+            rows[at] = Some(outcome);
+        }
+        let Some(wait) = wait else { return };
+        for (at, server) in &survey.asked {
+            rows[*at].get_or_insert_with(|| Err(still_starting(&server.def.name, wait)));
+        }
+    }
+}
+
+fn still_starting(server: &str, wait: Duration) -> Error {
+    let message = format!("still starting after {wait:?}; the listing does not wait longer (catalog.wait)");
+    Error::new(Kind::Timeout, message).server(server).hint(STILL_STARTING)
 }
 
 /// A namespace: a configured server, and what it offers or why that is not known.
@@ -273,21 +314,50 @@ impl Pool {
         self.schema_of(&self.server(server)?, fresh)
     }
 
+    /// The same of several servers, in their order; those that have to be asked are
+    /// asked as in [`Pool::namespaces_of`].
+    pub fn schemas(
+        self: &Arc<Self>,
+        names: &[String],
+        fresh: bool,
+        wait: Option<Duration>,
+    ) -> Vec<Result<Arc<ServerSchema>>> {
+        let found: Vec<Result<Arc<Server>>> = names.iter().map(|name| self.server(name)).collect();
+        let servers: Vec<Arc<Server>> = found.iter().flatten().cloned().collect();
+        let mut rows = self.survey(&servers, fresh, wait).into_iter();
+        let row = |found: Result<_>| found.and_then(|_| rows.next().unwrap_or_else(|| Err(broken())));
+        found.into_iter().map(row).collect()
+    }
+
     /// All namespaces, in the configuration's order. Those that have to be
     /// asked are asked in parallel, at most `catalog.concurrency` at once, and
     /// each within its `startTimeout`; one that fails is a row with its reason.
     pub fn namespaces(self: &Arc<Self>, fresh: bool) -> Vec<Namespace> {
-        self.namespaces_of(fresh, &|_| true)
+        self.namespaces_of(fresh, None, &|_| true)
     }
 
     /// The same, of those servers alone that are wanted; the others are not asked.
+    /// One that has not answered within `wait` is a row that says so; it goes on
+    /// starting, and what it offers is kept when it comes.
     pub fn namespaces_of(
         self: &Arc<Self>,
         fresh: bool,
+        wait: Option<Duration>,
         wanted: &dyn Fn(&ServerDef) -> bool,
     ) -> Vec<Namespace> {
-        let (mut servers, settings) = self.servers_and_settings();
+        let (mut servers, _) = self.servers_and_settings();
         servers.retain(|server| wanted(&server.def));
+        let rows = self.survey(&servers, fresh, wait);
+        servers.iter().zip(rows).map(|(s, row)| (s.def.clone(), row)).collect()
+    }
+
+    /// A row for each of these servers.
+    fn survey(
+        self: &Arc<Self>,
+        servers: &[Arc<Server>],
+        fresh: bool,
+        wait: Option<Duration>,
+    ) -> Vec<Result<Arc<ServerSchema>>> {
         let mut rows: Vec<Option<Result<Arc<ServerSchema>>>> = servers
             .iter()
             .map(|server| match server.usable() {
@@ -296,30 +366,14 @@ impl Pool {
                 Ok(limits) => server.recent(limits.ttl).map(Ok),
             })
             .collect();
-        let unknown: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].is_none()).collect();
-        if !unknown.is_empty() {
-            let most = usize::try_from(settings.get(&CATALOG_CONCURRENCY)).unwrap_or(1).max(1);
-            let others = most.min(unknown.len()) - 1;
-            let survey = Arc::new(Survey {
-                pool: self.clone(),
-                fresh,
-                asked: unknown.iter().map(|&i| (i, servers[i].clone())).collect(),
-                next: AtomicUsize::new(0),
-            });
-            let (send, receive) = mpsc::channel();
-            for _ in 0..others {
-                let (survey, send) = (survey.clone(), send.clone());
-                let _ = proc::thread::spawn("pool-list", move || survey.work(&send));
-            }
-            // This thread is one of them: with no room for another, the work is done all the same.
-            survey.work(&send);
-            drop(send);
-            for (at, outcome) in receive {
-                rows[at] = Some(outcome);
-            }
+        let unknown = (0..rows.len()).filter(|&i| rows[i].is_none());
+        let asked: Vec<_> = unknown.map(|i| (i, servers[i].clone())).collect();
+        if let Some((_, first)) = asked.first() {
+            let most = usize::try_from(first.settings.get(&CATALOG_CONCURRENCY)).unwrap_or(1).max(1);
+            let survey = Survey { pool: self.clone(), fresh, asked, next: AtomicUsize::new(0) };
+            survey.fill(most, wait, &mut rows);
         }
-        let broken = || Err(Error::new(Kind::Internal, "listing the tools broke off inside mcpx"));
-        servers.iter().zip(rows).map(|(s, row)| (s.def.clone(), row.unwrap_or_else(broken))).collect()
+        rows.into_iter().map(|row| row.unwrap_or_else(|| Err(broken()))).collect()
     }
 
     /// What is known of a server without asking it.
@@ -336,7 +390,7 @@ impl Pool {
     }
 
     fn ask_for_schema(&self, mut server: Arc<Server>, fresh: bool) -> Result<Arc<ServerSchema>> {
-        let limits = server.usable()?;
+        let limits = server.usable()?.clone();
         if !fresh && let Some(schema) = server.recent(limits.ttl) {
             return Ok(schema);
         }
@@ -345,7 +399,7 @@ impl Pool {
         let cancel = Cancel::new();
         loop {
             let key = server.listing_key(&server.usable()?.scope);
-            let Some(lease) = server.lease(&key, Some(deadline), &cancel)? else {
+            let Some(lease) = server.lease(&key, Some(deadline), &cancel, Some(limits.start_timeout))? else {
                 // It ended, or was configured anew, before anything was asked.
                 server = self.server(&server.def.name)?;
                 continue;
@@ -364,6 +418,10 @@ impl Pool {
             };
         }
     }
+}
+
+fn broken() -> Error {
+    Error::new(Kind::Internal, "listing the tools broke off inside mcpx")
 }
 
 impl Server {

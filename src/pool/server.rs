@@ -125,12 +125,19 @@ impl Server {
 
     /// A turn at the instance of this key. `None`: it ended meanwhile, or the
     /// definition changed; nothing was sent, look the server up again.
-    pub fn lease(&self, key: &Key, deadline: Option<Instant>, cancel: &Cancel) -> Result<Option<Lease>> {
+    /// `listing` is how long the start may take where it is for a listing.
+    pub fn lease(
+        &self,
+        key: &Key,
+        deadline: Option<Instant>,
+        cancel: &Cancel,
+        listing: Option<Duration>,
+    ) -> Result<Option<Lease>> {
         let limits = self.usable()?;
         let settings = &self.settings;
         let found = self.core.instance(key, &self.def, limits, settings, deadline, cancel)?;
         let Some(instance) = found else { return Ok(None) };
-        instance.enter(&Visit { exclusive: limits.exclusive, queue: limits.queue, deadline, cancel })
+        instance.enter(&Visit { exclusive: limits.exclusive, queue: limits.queue, deadline, cancel, listing })
     }
 }
 

@@ -209,3 +209,12 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "xxxxxxxxxx");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn a_tool_without_its_namespace_is_found_in_the_cache() {
+    let world = World::demo();
+    let _ = world.mcpx(["tools"]).any_stderr().run();
+    world.mcpx(["call", "add", "a=1", "b=2"]).status(2).stderr_has("did you mean \"demo.add\"?").check();
+    world.mcpx(["call", "zebra"]).status(2).stderr_has("mcpx search").check();
+    world.mcpx(["-v"]).status(2).stderr_has("--version").check();
+}

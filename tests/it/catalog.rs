@@ -58,6 +58,51 @@ fn a_server_that_will_not_start_is_a_row_with_its_reason() {
 }
 
 #[test]
+fn one_that_never_answers_holds_up_no_listing() {
+    let world = World::demo().and_fake("silent", &["--never-initialize"]);
+    for words in [&["ls"][..], &["tools"], &["search", "echo"], &["types"], &["types", "silent"]] {
+        let mut all = vec!["--catalog-wait", "300ms"];
+        all.extend(words);
+        let output = world.mcpx(all).any_stderr().output();
+        assert!(output.seconds < 15.0, "{output}");
+        if words != ["search", "echo"] {
+            output.says(&["still starting after 300ms", "catalog.wait"]);
+        }
+    }
+    let answer = world.mcpx(["--json", "ls", "--catalog-wait", "300ms"]).any_stderr().output().json();
+    let silent = answer["namespaces"].as_array().unwrap().iter().find(|r| r["name"] == "silent").unwrap();
+    assert_eq!(silent["state"], "starting");
+}
+
+#[test]
+fn broken_servers_take_one_line_of_what_a_search_says() {
+    let mut world = World::demo();
+    for name in ["a", "b", "c"] {
+        world = world.server(name, json!({"command": "no-such-program"}));
+    }
+    let line = |words: &[&str]| {
+        let output = world.mcpx(words).any_stderr().output();
+        assert_eq!(output.status, 0, "{output}");
+        output.stderr.clone()
+    };
+    let why = "a, b, c; mcpx ls says why\n";
+    assert_eq!(line(&["search", "echo"]), format!("mcpx: 3 servers were not searched: {why}"));
+    assert_eq!(line(&["tools"]), format!("mcpx: 3 servers were not listed: {why}"));
+    assert_eq!(line(&["types"]), format!("mcpx: 3 servers were not described: {why}"));
+}
+
+#[test]
+fn a_start_that_times_out_in_a_listing_is_not_called_a_call() {
+    let world = World::demo().server(
+        "silent",
+        json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "args": ["--never-initialize"], "mcpx": {"startTimeout": "300ms"}}),
+    );
+    let output = world.mcpx(["ls"]).any_stderr().output();
+    output.says(&["silent", "300ms", "startTimeout"]);
+    assert!(!output.to_string().contains("the call"), "{output}");
+}
+
+#[test]
 fn search_ranks_names_before_descriptions_and_needs_all_words_first() {
     let world = World::demo();
     let hits = |words: &[&str]| -> Vec<String> {

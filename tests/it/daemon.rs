@@ -84,6 +84,21 @@ fn stop_ends_the_daemon_and_its_servers() {
 }
 
 #[test]
+fn a_broken_configuration_keeps_nobody_from_its_daemon() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    world.write(".mcpx.json", "{\n  \"mcpServers\": {,\n");
+    let said = [".mcpx.json:2:18", "the daemon keeps its last good one"];
+    world.mcpx(["status"]).any_stderr().run().says(&said).says(&["daemon ", "demo"]);
+    world.mcpx(["reload"]).any_stderr().run().says(&said).says(&["goes on with its last good"]);
+    world.mcpx(["stop"]).any_stderr().run().says(&said).says(&["stopped the daemon"]);
+    wait_until("everything to end", || world.processes().is_empty().then_some(()));
+    for command in ["status", "reload", "stop"] {
+        world.mcpx([command]).status(65).stderr_has(".mcpx.json:2:18").check();
+    }
+}
+
+#[test]
 fn stubborn_servers_are_killed_in_the_end() {
     let world = World::fake(&["--ignore-eof", "--ignore-term", "--fork-grandchild"])
         .setting("pool", json!({"stopGrace": "200ms", "killGrace": "200ms"}));

@@ -9,7 +9,7 @@ use super::super::progress::Progress;
 use super::super::result::{Envelope, Media};
 use super::super::schemas;
 use crate::api::wire::CallRequest;
-use crate::catalog::names;
+use crate::catalog::{filter, names};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Source};
 use std::io;
@@ -56,7 +56,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return Err(no_servers(world, &format!("calling {target}")));
     }
     let servers: Vec<&str> = world.config.servers.iter().map(|s| s.name.as_str()).collect();
-    let (server, tool) = names::split_target(&target, &servers)?;
+    let (server, tool) = names::split_target(&target, &servers).map_err(|e| suggest(world, &target, e))?;
     let def = world.config.server(&server).cloned();
     let def = def.ok_or_else(|| super::super::internal(format!("{server} is not configured")))?;
     if let Some(problem) = schemas::unusable(world, &def) {
@@ -105,6 +105,24 @@ fn run(cx: &mut Cx) -> Result<u8> {
         envelope.print(&mut cx.out, &media)?;
     }
     Ok(0)
+}
+
+/// Names the tools of that very name that the cache knows, where the namespace was left out.
+fn suggest(world: &World, target: &str, e: Error) -> Error {
+    if e.kind() != Kind::Usage || e.server_name().is_some() {
+        return e;
+    }
+    let (cache, ttl) = schemas::cache(world);
+    let offers = |n: &schemas::Namespace| {
+        let rows = filter::load_rows(&cache, n.def, ttl);
+        rows.is_some_and(|rows| rows.iter().any(|row| row.name == target))
+    };
+    let usable = schemas::namespaces(world).into_iter().filter(|n| schemas::unusable(world, n.def).is_none());
+    let found: Vec<String> = usable.filter(offers).map(|n| format!("\"{}.{target}\"", n.ident)).collect();
+    match found.is_empty() {
+        true => e,
+        false => e.hint(format!("did you mean {}?", found.join(" or "))),
+    }
 }
 
 /// The caller's own time limit in milliseconds; without one the server's or the daemon's holds.

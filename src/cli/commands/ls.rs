@@ -21,7 +21,7 @@ pub static COMMAND: Command = Command {
     about: "Answers from the schema cache on disk; a server is started only when the cache does not know it. \
             A server that cannot be used is a row that says why.",
     flags: &[],
-    settings: &["catalog.cacheTtl", "catalog.describe"],
+    settings: &["catalog.cacheTtl", "catalog.wait", "catalog.describe"],
     examples: &[example("mcpx ls", "what there is"), example("mcpx --json ls", "the same for a program")],
     run,
 };
@@ -71,9 +71,11 @@ pub fn show(cx: &mut Cx, rows: &[NamespaceRow], describe: usize) -> Result<()> {
 fn describe_row(row: &NamespaceRow, describe: usize) -> (String, Tone) {
     match (&row.error, row.state.as_str()) {
         (Some(e), state) => {
-            let state = if state == "unknown" { "unknown" } else { "failed" };
+            let state = if matches!(state, "unknown" | "starting") { state } else { "failed" };
             // The hint belongs to whoever uses the server; the list only says what is wrong.
-            (format!("{state}: {}", Error::from_json(e).message()), Tone::Bad)
+            let message = Error::from_json(e).message().to_owned();
+            // That it is starting says its message already.
+            (if state == "starting" { message } else { format!("{state}: {message}") }, Tone::Bad)
         }
         (None, "disabled") => ("disabled".into(), Tone::Dim),
         (None, _) => {

@@ -21,7 +21,8 @@ pub static COMMAND: Command = Command {
 };
 
 fn run(cx: &mut Cx) -> Result<u8> {
-    let Some(client) = cx.running()? else {
+    let (found, broken) = cx.running_anyhow()?;
+    let Some(client) = found else {
         if cx.json() {
             cx.out.json(&json!({"ok": true, "running": false, "changed": false}))?;
         } else {
@@ -30,7 +31,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return Ok(0);
     };
     let answer = client.json("POST", "/v1/reload", Some(&json!({})))?;
-    if let Some(problem) = answer.get("problem") {
+    // What was said of the broken configuration already is the same.
+    if let Some(problem) = answer.get("problem").filter(|_| broken.is_none()) {
         return Err(Error::from_json(problem));
     }
     if cx.json() {
@@ -39,6 +41,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
             body.extend(answer.clone());
         }
         cx.out.json(&body)?;
+    } else if answer.get("problem").is_some() {
+        cx.out.line("the daemon goes on with its last good configuration")?;
     } else if answer["changed"].as_bool() == Some(true) {
         cx.out.line("the daemon follows the new configuration")?;
     } else {

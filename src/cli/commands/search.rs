@@ -21,7 +21,7 @@ pub static COMMAND: Command = Command {
     about: "Ranks exact names first, then names that begin with the words, names that contain them, namespaces, and \
             descriptions; tools that match every word come before those that match some.",
     flags: &[],
-    settings: &["search.limit", "catalog.describe"],
+    settings: &["search.limit", "catalog.describe", "catalog.wait"],
     examples: &[
         example("mcpx search weather forecast", "tools about both, then about either"),
         example("mcpx --json search --search-limit 3 echo", "the best three, for a program"),
@@ -34,6 +34,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let world = cx.world()?;
     let known = schemas::load_rows(cx, schemas::select(world, &[])?)?;
     let mut failed: Vec<Value> = Vec::new();
+    let mut missing = Vec::new();
     let mut offered: Vec<search::Namespace> = Vec::new();
     for k in &known {
         let (server, ident) = (k.namespace.def.name.as_str(), k.namespace.ident.as_str());
@@ -41,11 +42,12 @@ fn run(cx: &mut Cx) -> Result<u8> {
             Ok(rows) => offered.push(search::Namespace { server, ident, rows }),
             Err(e) => {
                 failed.push(json!({"server": server, "error": e.to_json()}));
-                if !cx.json() {
-                    note(&format!("{server} was not searched: {}", e.message()));
-                }
+                missing.push((server, e));
             }
         }
+    }
+    if !cx.json() {
+        schemas::note_missing(&missing, "searched");
     }
     let limit = usize::try_from(world.settings.get(&settings::SEARCH_LIMIT)).unwrap_or(usize::MAX);
     let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);

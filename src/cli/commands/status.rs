@@ -28,7 +28,7 @@ pub static COMMAND: Command = Command {
 };
 
 fn run(cx: &mut Cx) -> Result<u8> {
-    let Some(client) = cx.running()? else {
+    let (Some(client), _) = cx.running_anyhow()? else {
         let path = cx.world()?.config.sources.first().map(|s| s.path.clone());
         if cx.json() {
             cx.out.json(&json!({"ok": true, "running": false, "configPath": path, "instances": []}))?;

@@ -51,7 +51,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
                 Err(e) => failure = Some(e),
             }
         }
-    } else if let Some(client) = cx.running().map_err(point_at_all)? {
+    } else if let (Some(client), _) = cx.running_anyhow().map_err(point_at_all)? {
         stopped.push(stop(cx, &client)?);
     }
     drop(progress);

@@ -21,7 +21,7 @@ pub static COMMAND: Command = Command {
     summary: "List tools, each with its signature",
     about: "All of them, or those of the namespaces named.",
     flags: &[],
-    settings: &["catalog.describe"],
+    settings: &["catalog.describe", "catalog.wait"],
     examples: &[
         example("mcpx tools", "every tool there is"),
         example("mcpx tools demo", "those of one namespace"),
@@ -41,7 +41,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return json(cx);
     }
     let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);
-    let mut failure: Option<Error> = None;
+    let mut failed: Vec<(String, Error)> = Vec::new();
     let mut lines: Vec<(String, String)> = Vec::new();
     for k in schemas::load_rows(cx, picked)? {
         match k.tools {
@@ -51,15 +51,18 @@ fn run(cx: &mut Cx) -> Result<u8> {
                     lines.push((call, named(&row, describe)));
                 }
             }
-            Err(e) => {
-                note(&format!("{}: {}", k.namespace.def.name, e.message()));
-                failure.get_or_insert(e);
-            }
+            Err(e) => failed.push((k.namespace.def.name.clone(), e)),
         }
+    }
+    if wanted.is_empty() {
+        let missing: Vec<(&str, &Error)> = failed.iter().map(|(server, e)| (server.as_str(), e)).collect();
+        schemas::note_missing(&missing, "listed");
+    } else {
+        failed.iter().for_each(|(server, e)| note(&format!("{server}: {}", e.message())));
     }
     let text = listing(cx, &lines);
     // A namespace that was asked for and cannot be shown is a failure; among all of them it is a remark.
-    let exit = failure.filter(|_| !wanted.is_empty()).map_or(0, |e| e.exit_code());
+    let exit = failed.first().filter(|_| !wanted.is_empty()).map_or(0, |(_, e)| e.exit_code());
     cx.out.text(&text)?;
     Ok(exit)
 }

@@ -18,7 +18,7 @@ pub static COMMAND: Command = Command {
     about: "What a script sees: each tool with the types of its arguments and of its result, made from its JSON \
             Schemas. All namespaces, or those named.",
     flags: &[Flag::switch("brief", "Signatures alone, without descriptions")],
-    settings: &[],
+    settings: &["catalog.wait"],
     examples: &[
         example("mcpx types demo", "one namespace, in full"),
         example("mcpx types --brief demo", "in as few words as possible"),
@@ -35,6 +35,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let known = schemas::load(cx, schemas::select(world, &wanted)?)?;
     let (mut rows, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
+    let mut missing = Vec::new();
     let (mut text, mut exit) = (String::new(), 0);
     for k in &known {
         let (name, ident) = (&k.namespace.def.name, &k.namespace.ident);
@@ -53,12 +54,14 @@ fn run(cx: &mut Cx) -> Result<u8> {
             }
             Err(e) if cx.json() && !wanted.is_empty() => return Err(e.clone()),
             Err(e) if cx.json() => failed.push(json!({"server": name, "error": e.to_json()})),
+            Err(e) if wanted.is_empty() => missing.push((name.as_str(), e)),
             Err(e) => {
                 super::super::out::complain(e);
-                exit = if wanted.is_empty() { exit } else { e.exit_code() };
+                exit = e.exit_code();
             }
         }
     }
+    schemas::note_missing(&missing, "described");
     drop(known);
     if cx.json() {
         cx.out.json(&json!({"ok": true, "types": rows, "errors": failed}))?;

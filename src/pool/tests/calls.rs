@@ -137,8 +137,43 @@ fn one_that_hangs_is_a_row_after_its_start_timeout() {
     let rows = s.pool.namespaces(false);
     let error = rows[0].1.as_ref().unwrap_err();
     assert_eq!(error.kind(), Kind::Timeout);
-    assert!(error.message().contains("\"hangs\" to start"), "{error}");
+    assert_eq!(error.message(), "server \"hangs\" did not start within 50ms (startTimeout)");
     s.world.hold_starts(false);
+}
+
+#[test]
+fn a_listing_that_does_not_wait_leaves_the_start_to_go_on() {
+    let s = Setup::new(vec![def("cached"), def("slow")]);
+    s.pool.schema("cached", false).unwrap();
+    s.world.hold_starts(true);
+    let wait = Some(std::time::Duration::from_millis(20));
+    let rows = s.pool.namespaces_of(false, wait, &|_| true);
+    assert!(rows[0].1.is_ok());
+    let error = rows[1].1.as_ref().unwrap_err();
+    assert_eq!((error.kind(), error.server_name()), (Kind::Timeout, Some("slow")));
+    assert!(error.message().starts_with("still starting after 20ms"), "{error}");
+    assert!(error.message().contains("catalog.wait"), "{error}");
+    let named = s.pool.schemas(&["slow".into(), "none".into(), "cached".into()], false, wait);
+    assert!(named[0].as_ref().unwrap_err().message().starts_with("still starting"));
+    assert_eq!(named[1].as_ref().unwrap_err().kind(), Kind::NotFound);
+    assert!(named[2].is_ok());
+    s.world.hold_starts(false);
+    eventually("what it offers is kept", || s.next_pool(vec![def("slow")]).pool.known("slow").is_some());
+    assert_eq!(s.world.starts(), 2, "nothing was started twice");
+}
+
+#[test]
+fn a_listing_starts_nothing_during_the_cool_down() {
+    let s = Setup::with(
+        vec![def("broken")],
+        &[("pool.coolDownMin", json!("1h")), ("pool.coolDownMax", json!("1h"))],
+    );
+    s.world.fail_next_starts("broken", vec![Error::new(Kind::Unavailable, "no such program")]);
+    for _ in 0..3 {
+        let rows = s.pool.namespaces(false);
+        assert!(rows[0].1.as_ref().unwrap_err().message().starts_with("no such program"));
+    }
+    assert_eq!(s.world.starts(), 1);
 }
 
 #[test]

@@ -151,6 +151,18 @@ pub static CATALOG_DESCRIBE: Setting<i64> = Setting::new(
     .doc("0 shows none."),
 );
 
+pub static CATALOG_WAIT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "catalog.wait",
+        Kind::Duration(Duration::ZERO, HOUR, None),
+        "How long a listing waits for servers that are still starting",
+    )
+    .client()
+    .doc(
+        "They go on starting; the next listing has their tools. `mcpx refresh` and `mcpx call` wait longer.",
+    ),
+);
+
 pub static CATALOG_PROFILE: Setting<Vec<String>> = Setting::new(
     Spec::new("catalog.profile", Kind::List, "Profiles whose servers are taken besides the default set")
         .client()
