@@ -39,6 +39,9 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
     };
     let local = Local { settings: &world.settings, env: &cx.env, dirs: &world.dirs };
     let prepared = script::prepare(&spec, &local, faults)?;
+    if let Some(text) = prepared.misread_permissions() {
+        note(&text);
+    }
     if cx.inv.has("dry-run") {
         let plan = prepared.plan(offline(cx, world)?);
         return show(cx, &plan);

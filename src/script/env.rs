@@ -169,6 +169,9 @@ and `inheritEnv` in a server's `mcpx` block, can leave out what patterns such as
 both then get what stands below. `script.permissions` does not change any of this: it limits files, network and
 processes, not the environment. Think of that before you put a secret into a shell that runs mcpx.
 
+For deno, `NO_COLOR=1` is added where nobody sees colours: its standard error is no terminal, or `--json` collects it. It
+is not added when `NO_COLOR` or `FORCE_COLOR` is there. deno colours its own reports otherwise, and has no flag against it.
+
 For Python, `PYTHONPATH` is extended as well, so that `import mcpx` finds the client beside `MCPX_CLIENT`.
 
 Where it happens: `Prepared::plan` in `src/script/plan.rs` puts a script's environment together, for every script that

@@ -23,6 +23,7 @@ use crate::settings::{
 use crate::util::Env;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
+use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -272,6 +273,11 @@ impl Prepared {
         }
     }
 
+    /// What to tell about permissions whose name may have been meant the other way round.
+    pub fn misread_permissions(&self) -> Option<String> {
+        self.permissions.profiles().iter().find_map(|p| p.misread())
+    }
+
     /// The tools that the run may call; nothing when it may call all.
     pub fn grants(&self) -> Option<Vec<Grant>> {
         self.permissions.grants()
@@ -377,6 +383,15 @@ impl Prepared {
         }
         for (name, value) in &added {
             environment.set(*name, value);
+        }
+        // deno colours its reports even for a pipe, and no flag of it says otherwise.
+        let colored = |name: &str| environment.get(name).is_some();
+        if run.runtime == "deno"
+            && (self.spec.capture || !std::io::stderr().is_terminal())
+            && !colored("NO_COLOR")
+            && !colored("FORCE_COLOR")
+        {
+            environment.set("NO_COLOR", "1");
         }
         if let Some(dir) = client.path.parent().filter(|_| python) {
             environment.set("PYTHONPATH", search_first(dir, environment.get("PYTHONPATH")));

@@ -46,6 +46,15 @@ impl Profile {
             })
     }
 
+    /// What to tell about a name that may have been meant the other way round: no permissions at all.
+    pub fn misread(&self) -> Option<String> {
+        let name = &self.name;
+        let doubtful = matches!(name.as_str(), "none" | "off") && self.permits_all();
+        doubtful.then(|| {
+            format!("permissions {name:?} means no sandbox at all; for the narrowest profile use strict")
+        })
+    }
+
     /// Whether it says nothing about what a runtime permits.
     pub fn tools_only(&self) -> bool {
         self.rules == Rules::ToolsOnly
@@ -123,10 +132,9 @@ pub fn look_up(word: &str, defined: &Map<String, Value>) -> Result<Profile> {
     }
     let known = names(defined);
     let error = Error::new(Kind::Usage, format!("there is no permission profile {word:?}"));
-    Err(error.hint(match did_you_mean(word, known.iter().map(String::as_str)) {
-        Some(guess) => guess,
-        None => format!("there are {}; define it under script.profiles.{word}", known.join(", ")),
-    }))
+    let guess = did_you_mean(word, known.iter().map(String::as_str));
+    let guess = guess.map_or(String::new(), |guess| format!("{guess} "));
+    Err(error.hint(format!("{guess}there are {}; define it under script.profiles.{word}", known.join(", "))))
 }
 
 fn read(name: &str, value: &Value) -> Result<Profile> {
@@ -221,6 +229,16 @@ mod tests {
         for (alias, name) in ALIASES {
             assert!(built_in().contains_key(*name) && !built_in().contains_key(*alias), "{alias}");
         }
+    }
+
+    #[test]
+    fn a_name_that_sounds_like_no_permissions_is_pointed_out() {
+        let of = |name: &str| look_up(name, &Map::new()).unwrap().misread();
+        assert!(of("none").unwrap().contains("\"none\" means no sandbox at all"));
+        assert!(of("off").is_some() && of("all").is_none() && of("unsandboxed").is_none());
+        let hint = look_up("stric", &Map::new()).unwrap_err();
+        let hint = hint.hint_text().unwrap();
+        assert!(hint.contains("did you mean") && built_in().keys().all(|n| hint.contains(n)), "{hint}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -22,6 +23,9 @@ use std::time::{Duration, Instant, SystemTime};
 /// How long to wait for the end of the output after the script has ended: a
 /// process that it left in a session of its own may hold the pipe for ever.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// Programs that hand on a signal to a process and to its group make two of one.
+const SAME_INTERRUPT: Duration = Duration::from_millis(100);
 
 /// Entries that were not written anew for so long are removed.
 const KEEP_ENTRIES: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -149,7 +153,7 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
         die_with_parent: true,
     })
     .map_err(|e| Error::new(Kind::NoScript, format!("starting the script: {e}")))?;
-    forward_signals(&child, interactive, plan.kill_grace)?;
+    let given_up = forward_signals(&child, interactive, plan.kill_grace)?;
     let captured = plan.capture.then(|| Arc::new(Mutex::new(Captured::default())));
     let mut readers = Vec::new();
     if let (Some(stdout), Some(captured)) = (child.take_stdout(), &captured) {
@@ -177,6 +181,10 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
             let message = format!("the script was still running after {limit} and was stopped");
             (124, Some(Error::new(Kind::Timeout, message).hint("--timeout sets the limit; 0 is none")))
         }
+        (Exit::Signal(libc::SIGKILL), _) if given_up.load(Ordering::Relaxed) => {
+            let exit = Exit::Signal(libc::SIGINT);
+            (exit.code(), Some(Error::new(Kind::Script, "the script ignored an interrupt and was killed")))
+        }
         (Exit::Signal(_), _) => {
             (exit.code(), Some(Error::new(Kind::Script, format!("the script was ended by {exit}"))))
         }
@@ -201,16 +209,27 @@ fn wait(child: &proc::Child, timeout: Option<Duration>, grace: Duration) -> (Exi
 }
 
 /// Hands on what asks this process to end. On a terminal Ctrl-C has reached the
-/// script already, and a second one could mean something else to it. A script that
-/// stays in spite of SIGTERM is killed after `grace`.
-fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> Result<()> {
+/// script already. A script that stays in spite of SIGTERM is killed after `grace`,
+/// and one that stays in spite of SIGINT by the second of them, which the flag tells.
+fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> Result<Arc<AtomicBool>> {
     let forward = |e| Error::new(Kind::Internal, format!("forwarding signals: {e}"));
     let signals = proc::signals::install(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(forward)?;
     let child = child.clone();
+    let given_up = Arc::new(AtomicBool::new(false));
+    let flag = given_up.clone();
     proc::thread::spawn("script-signals", move || {
         let mut doomed = false;
+        let mut interrupted: Option<Instant> = None;
         loop {
             let signal = signals.recv();
+            if signal == libc::SIGINT {
+                let first = *interrupted.get_or_insert_with(Instant::now);
+                if first.elapsed() > SAME_INTERRUPT {
+                    flag.store(true, Ordering::Relaxed);
+                    child.signal_group(libc::SIGKILL);
+                    continue;
+                }
+            }
             if !(interactive && signal == libc::SIGINT) {
                 child.signal_group(signal);
             }
@@ -226,7 +245,7 @@ fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> R
         }
     })
     .map_err(forward)?;
-    Ok(())
+    Ok(given_up)
 }
 
 /// Reads a stream to its end in a thread; the receiver hears of the end.

@@ -48,6 +48,72 @@ in_each_runtime! {
     large_results_pass_whole
     stdin_belongs_to_the_program
     progress_reaches_the_program
+    what_is_thrown_late_is_reported_like_the_rest
+    a_program_that_never_waits_ends_with_its_reader
+    a_second_interrupt_ends_a_program_that_ignores_the_first
+}
+
+fn what_is_thrown_late_is_reported_like_the_rest(runtime: Runtime) {
+    let world = demo(runtime);
+    for code in [
+        "\nPromise.reject(new TypeError('late'));\nawait new Promise(r => setTimeout(r, 2000))",
+        "\nsetTimeout(() => { throw new TypeError('late') }, 1);\nreturn undefined",
+    ] {
+        let output = world.mcpx(["exec", code]).status(1).any_stderr().run();
+        assert!(output.stderr.starts_with("TypeError: late\n    at <exec>:2:"), "{output}");
+        assert_eq!(output.stderr.lines().count(), 2, "{output}");
+        let document = world.mcpx(["--json", "exec", code]).status(1).any_stderr().run().json();
+        assert_eq!(document["error"]["line"], json!(2), "{document}");
+    }
+    let handled = match runtime {
+        Runtime::Deno => {
+            "addEventListener('unhandledrejection', e => { e.preventDefault(); console.log('own') });"
+        }
+        _ => "process.on('unhandledRejection', () => console.log('own'));",
+    };
+    let code = format!("{handled} Promise.reject(1); await new Promise(r => setTimeout(r, 20))");
+    world.mcpx(["exec", &code]).stdout("own\n").check();
+}
+
+fn a_program_that_never_waits_ends_with_its_reader(runtime: Runtime) {
+    use std::io::{BufRead, BufReader};
+    let world = demo(runtime);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_mcpx"))
+        .args(["exec", "--timeout", "20s", "for (let i = 0;; i++) emit(i)"])
+        .current_dir(world.dir())
+        .env_clear()
+        .envs(world.environment())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((line.as_str(), output.status.code()), ("0\n", Some(141)));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+fn a_second_interrupt_ends_a_program_that_ignores_the_first(runtime: Runtime) {
+    let world = World::fake(&[]).with(runtime);
+    let ignore = match runtime {
+        Runtime::Deno => "Deno.addSignalListener('SIGINT', () => {});",
+        _ => "process.on('SIGINT', () => {});",
+    };
+    let code =
+        format!("{ignore} await Promise.all([fake.hang({{}}), new Promise(r => setTimeout(r, 60000))])");
+    let running = world.mcpx(["exec", &code]).any_stderr().start();
+    wait_until("the call to arrive", || (!world.received("fake", "tools/call").is_empty()).then_some(()));
+    let pid = running.pid();
+    let ended = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    };
+    wait_until("the end", || {
+        running.signal(libc::SIGINT);
+        ended(pid).then_some(())
+    });
+    assert_eq!(running.wait().status, 130);
 }
 
 fn demo(runtime: Runtime) -> World {
@@ -188,19 +254,15 @@ fn an_error_says_what_to_do_where_javascript_does_not(runtime: Runtime) {
     assert!(document["error"]["hint"].to_string().contains("demo"), "{document}");
     let module = "import { sep } from 'node:path'; return sep";
     world.mcpx(["exec", module]).status(1).stderr_has("write export default <value>").check();
-    // deno says so itself, and bun waits for ever.
-    if !matches!(runtime, Runtime::Deno | Runtime::Bun) {
+    // deno says so itself.
+    if !matches!(runtime, Runtime::Deno) {
         let never = "await new Promise(() => {})";
-        world.mcpx(["exec", never]).status(1).stderr_has("awaits something that never comes").check();
+        world.mcpx(["exec", never]).status(1).stderr_has("a promise that nothing will settle").check();
         world.mcpx(["exec", "process.exit(13)"]).status(13).check();
     }
 }
 
 fn output_that_cannot_be_written_is_no_success(runtime: Runtime) {
-    // bun's console does not tell.
-    if matches!(runtime, Runtime::Bun) {
-        return;
-    }
     let world = demo(runtime);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_mcpx"))
@@ -409,6 +471,27 @@ fn a_profile_is_enforced_by_the_runtime() {
         .stdout("in node\n")
         .check();
     world.mcpx(["exec", "--permissions", "read", "return 1"]).status(77).stderr_has("read").check();
+}
+
+#[test]
+fn permissions_none_is_said_to_mean_everything() {
+    let world = World::demo().with(Runtime::Deno);
+    let told = "permissions \"none\" means no sandbox at all; for the narrowest profile use strict";
+    world.mcpx(["exec", "--permissions", "none", "return 1"]).stdout("1\n").stderr_has(told).check();
+    world
+        .mcpx(["exec", "--permissions", "none", "--dry-run", "1"])
+        .stderr_has(told)
+        .run()
+        .says(&["--allow-all"]);
+    world.mcpx(["exec", "--permissions", "all", "return 1"]).stdout("1\n").check();
+}
+
+#[test]
+fn deno_does_not_colour_what_no_terminal_shows() {
+    let world = World::demo().with(Runtime::Deno);
+    let code = "return [Deno.noColor, Deno.env.get('NO_COLOR')]";
+    world.mcpx(["exec", code]).stdout("[true,\"1\"]\n").check();
+    world.mcpx(["exec", "--env", "FORCE_COLOR=1", code]).stdout("[false,null]\n").check();
 }
 
 #[test]

@@ -33,6 +33,14 @@ fn the_client_can_be_imported() {
 }
 
 #[test]
+fn a_file_that_imports_the_client_by_its_name_is_told_of_the_globals() {
+    for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node26] {
+        let world = World::demo().with(runtime).file("a.mjs", "import tools from 'mcpx';\n");
+        world.mcpx(["run", "a.mjs"]).status(1).stderr_has("mcpx client -o <path>").check();
+    }
+}
+
+#[test]
 fn named_scripts_are_found_upward_and_the_nearest_wins() {
     let world = world()
         .file(".mcpx/scripts/hello.js", "// Greets from the top.\nexport default () => 'top'\n")

@@ -43,8 +43,34 @@ function blockingOutput() {
 
 /** Ends a script whose output goes nowhere; quietly, as SIGPIPE would, when the reader has left. */
 function unwritten(error) {
-  if (error.code === "EPIPE") process.exit(141);
+  if (error.code === "EPIPE" || error.name === "BrokenPipe") deno ? deno.exit(141) : process.exit(141);
   report(new Error(`what the script printed cannot be written: ${error.message}`));
+}
+
+/** Where the script's code stands, for reports of what it throws after it has returned. */
+let placed;
+
+const UNCAUGHT = ["unhandledRejection", "uncaughtException"];
+
+/** Reports what nobody caught, unless the script has a say in that itself. */
+function uncaught() {
+  const late = (error) => report(error, { ...placed, late: true });
+  if (deno) {
+    for (const [type, key] of [["unhandledrejection", "reason"], ["error", "error"]]) {
+      globalThis.addEventListener(type, (event) => {
+        let handled = false;
+        const prevent = event.preventDefault.bind(event);
+        prevent();
+        // A listener of the script comes after this one, and tells so by the same call.
+        event.preventDefault = () => void (handled = true);
+        queueMicrotask(() => handled || late(event[key]));
+      });
+    }
+    return;
+  }
+  for (const type of UNCAUGHT) {
+    process.on(type, (error) => process.listenerCount(type) > 1 || late(error));
+  }
 }
 
 // ---- inline code -----------------------------------------------------------
@@ -164,6 +190,9 @@ function advice(error, inline) {
     const near = name && known.find((ident) => distance(name, ident) <= Math.max(1, name.length / 3));
     if (near) return `did you mean "${near}"? \`mcpx ls\` shows the namespaces`;
   }
+  if (/["']mcpx["']/.test(error?.message) && /import|package|module/i.test(error.message)) {
+    return "a file cannot import mcpx by its name: `mcpx client -o <path>` writes a module to import, and under mcpx run every namespace is a global";
+  }
   if (inline && error instanceof SyntaxError && /return/i.test(error.message)) {
     return "code with import or export is a module, which cannot return; write export default <value>";
   }
@@ -176,7 +205,11 @@ function result(value) {
   if (typeof value?.unref === "function") return;
   const text = typeof value === "string" ? value : json(value);
   if (text === undefined) return;
-  print(text.endsWith("\n") ? text.slice(0, -1) : text);
+  try {
+    print(text.endsWith("\n") ? text.slice(0, -1) : text, true);
+  } catch (error) {
+    unwritten(error);
+  }
   if (capture) record(`{"t":"result","value":${typeof value === "string" ? JSON.stringify(value) : text}}`);
 }
 
@@ -210,7 +243,7 @@ function frames(error, { head = "", file } = {}) {
       source = SOURCE;
     } else if (source === "<anonymous>") continue;
     source = source.replace(/^file:\/\//, "");
-    if (!what || /^(eval|anonymous|<anonymous>|default|Module\.default|starDefault|module code|async .*)$/.test(what)) what = "";
+    if (!what || /^((Timeout\.|Immediate\.)?(eval|<anonymous>)( \[as \w+\])?|anonymous|<anonymous>|default|Module\.default|starDefault|module code|async .*)$/.test(what)) what = "";
     const place = `${source}:${row}:${column}`;
     found.push({ text: what ? `${what} (${place})` : place, line: Number(row), column: Number(column), source });
   }
@@ -253,7 +286,10 @@ function report(error, where) {
     record(json({ t: "error", error: details }));
   }
   // Only node itself can tell where a syntax error in a file is, and only when nobody catches it.
-  if (error instanceof SyntaxError && places.length === 0 && !hint && !deno && !bun) throw error;
+  if (error instanceof SyntaxError && places.length === 0 && !hint && !deno && !bun && !where?.late) {
+    for (const type of UNCAUGHT) process.removeAllListeners(type);
+    throw error;
+  }
   const code = (error instanceof ToolError && EXITS[error.kind]) || 1;
   console.error(told.join("\n"));
   if (deno) deno.exit(code);
@@ -267,7 +303,7 @@ async function exec(code, entry, evaluate) {
   waiting = true;
   try {
     const { main, form } = await compile(code, entry, evaluate);
-    where = { head: form.head, file: entry.replace(/\.mjs$/, "") };
+    placed = where = { head: form.head, file: entry.replace(/\.mjs$/, "") };
     result(await valueOf(await main()));
     waiting = false;
   } catch (error) {
@@ -294,13 +330,14 @@ async function run(load, script, entry, inline, name) {
     if (!deno) process.argv[1] = script;
   }
   waiting = true;
+  if (inline) placed = { file: script, module: true };
   try {
     const module = await load();
     if (name !== undefined) result(await valueOf(exported(module, name, inline ? "the code" : script)));
     else if (typeof module.default === "function") result(await valueOf(module.default));
     waiting = false;
   } catch (error) {
-    report(error, inline ? { file: script, module: true } : undefined);
+    report(error, placed);
   }
 }
 
@@ -322,11 +359,13 @@ export const launcher = {
   run,
   first,
   start(namespaces) {
-    if (!deno && !bun) {
-      blockingOutput();
-      // node says nothing of it without its warnings; deno does, and bun waits.
+    state.unwritten = unwritten;
+    uncaught();
+    if (!deno) {
+      if (!bun) blockingOutput();
+      // deno says so itself, because its entry awaits the script.
       process.once("beforeExit", () => {
-        if (waiting) report(new Error("the script awaits something that never comes: nothing is left to wait for"));
+        if (waiting) report(new Error("the script ended while it still waited for a promise that nothing will settle"));
       });
     }
     globals(namespaces);

@@ -72,8 +72,44 @@ export default tools;
 // ---- what a script says and is told ----------------------------------------
 
 const capture = env("MCPX_CAPTURE") === "1";
-// node's console swallows what cannot be written, such as a result to a full disk.
-const print = deno || bun ? console.log.bind(console) : (text) => void process.stdout.write(`${text}\n`);
+let printed = 0;
+let fs;
+/**
+ * bun's console waits, but does not tell what went wrong. Its file system does
+ * both and takes two milliseconds to load, so that only much output is worth it;
+ * `console.write` tells, but only a process that ends by itself writes all of it.
+ */
+function printInBun(text, last) {
+  const line = `${text}\n`;
+  if (!fs && line.length <= 1024) {
+    if (last) return void console.write(line);
+    if (++printed < 16) return console.log(text);
+  }
+  fs ??= process.getBuiltinModule("fs");
+  const bytes = encoder.encode(line);
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += fs.writeSync(1, bytes, at);
+    } catch (error) {
+      if (error.code !== "EAGAIN") throw error;
+      bun.sleepSync(1);
+    }
+  }
+}
+
+// Each console swallows what cannot be written, such as a result to a full disk,
+// and code that never waits would then write for ever to a reader that has left.
+const print = deno
+  ? (text) => {
+      const bytes = encoder.encode(`${text}\n`);
+      for (let at = 0; at < bytes.length; ) at += deno.stdout.writeSync(bytes.subarray(at));
+    }
+  : bun
+    ? printInBun
+    : (text) => {
+        process.stdout.write(`${text}\n`);
+        if (process.stdout.errored) throw process.stdout.errored;
+      };
 
 /** A value as JSON text; what JSON has no form for is told apart rather than refused. */
 function json(value) {
@@ -115,7 +151,13 @@ function record(text) {
 /** Prints one value as one line of JSON. */
 export function emit(value) {
   const text = json(value) ?? "null";
-  print(text);
+  try {
+    print(text);
+  } catch (error) {
+    // The launcher knows how to end; a program of its own hears of it as of any error.
+    if (!state.unwritten) throw error;
+    state.unwritten(error);
+  }
   if (capture) record(`{"t":"emit","value":${text}}`);
 }
 
