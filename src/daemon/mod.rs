@@ -130,7 +130,6 @@ fn boot(
         settings: settings.clone(),
         env: env.clone(),
         cache: Cache::new(&dirs.cache),
-        version: VERSION.into(),
     });
     let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
     let origin = Origin::new(detached, dirs, env);

@@ -111,8 +111,6 @@ pub struct PoolConfig {
     pub env: Env,
     /// Where schemas are kept.
     pub cache: Cache,
-    /// mcpx's version. Servers hear it from `mcp`, which knows it by itself.
-    pub version: String,
 }
 
 /// All servers of one configuration. Share it in an `Arc`; dropping the last one stops what runs.
