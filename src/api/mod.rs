@@ -14,6 +14,7 @@ mod resolve;
 #[cfg(test)]
 pub mod scratch;
 pub mod servers;
+pub mod typescript;
 pub mod uri;
 pub mod wire;
 

@@ -19,6 +19,7 @@ mod faults;
 mod inherit_env;
 mod layers;
 mod permissions;
+mod plugin_core;
 mod python;
 mod real_servers;
 mod run_scripts;
