@@ -4,7 +4,7 @@
 mod cancel;
 mod client;
 mod error;
-mod http;
+pub mod http;
 #[cfg(test)]
 mod http_tests;
 mod jsonrpc;

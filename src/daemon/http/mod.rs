@@ -233,7 +233,8 @@ impl Worker {
                 request.headers().iter().filter(|h| h.field.as_str().as_str().eq_ignore_ascii_case(name));
             found.map(|h| h.value.as_str().to_owned()).collect::<Vec<String>>()
         };
-        let run = match self.shared.guard.check(header, |token| daemon.runs.of_token(token)) {
+        let further = daemon.current().settings.get(&settings::TRANSPORT_HOSTS);
+        let run = match self.shared.guard.check(&further, header, |token| daemon.runs.of_token(token)) {
             Ok(run) => run,
             Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
         };
@@ -269,6 +270,8 @@ impl Worker {
         let target = request.url().to_owned();
         let cancel = Cancel::new();
         let waits = request.remote_addr().map(|peer| self.shared.waiting.add(*peer, &cancel));
+        // Whoever uses its token is there still.
+        run.iter().for_each(|run| run.touch());
         let (origin, carried) = match run {
             Some(run) if carried.is_empty() => (Origin::Channel(run.clone()), run.carried()),
             Some(run) => (Origin::Channel(run), carried),
