@@ -104,7 +104,8 @@ impl Bridge {
             Err(e) => return self.fail(Some(id), &e),
         };
         let bridge = self.clone();
-        let spawned = proc::thread::spawn("bridged", move || bridge.carry_out(id, op, &target, body.as_deref()));
+        let spawned =
+            proc::thread::spawn("bridged", move || bridge.carry_out(id, op, &target, body.as_deref()));
         if let Err(e) = spawned {
             self.fail(Some(id), &Error::new(Kind::Busy, format!("there is no room for a thread: {e}")));
         }
@@ -215,6 +216,9 @@ mod tests {
             ("/v1/schemas?server=a%20b&server=c&fresh=true".into(), None)
         );
         assert_eq!(request("setting", r#"{"key":"pool.max"}"#).0, "/v1/settings/pool.max");
-        assert_eq!(super::request(ops::by_name("health").unwrap(), None).unwrap(), ("/v1/health".into(), None));
+        assert_eq!(
+            super::request(ops::by_name("health").unwrap(), None).unwrap(),
+            ("/v1/health".into(), None)
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! HTTP, asked one thing at a time. Knows nothing of how a daemon is found or started.
 
 use super::bridge;
-use super::http::{self, Fault, Limits, Method, Reader};
+use super::http::{self, Fault, Limits, Method, Reader, Sink};
 use super::ops;
 use super::remote::{Remote, Watch};
 use super::uri;
@@ -202,6 +202,23 @@ impl Client {
         self.exchange(method, path, body, Kind::Unavailable)
     }
 
+    /// Asks for something that comes in pieces: each goes to `sink` as it arrives. An answer that
+    /// comes at once is returned instead, as by [`Client::request`]; else the reply's body is empty.
+    /// When the sink fails the connection is closed, and so the daemon stops.
+    pub fn stream(&self, method: &str, path: &str, body: Option<&[u8]>, sink: Sink<'_>) -> Result<Reply> {
+        let method = Method::from_word(method)
+            .ok_or_else(|| Error::new(Kind::Internal, format!("{method} is not a method")))?;
+        let mut link = self.link();
+        let outcome = self.exchange_on(&mut link, method, path, body, Kind::Unavailable, Some(sink));
+        if outcome.is_err() && link.broken {
+            match &link.wire {
+                Wire::Socket(reader) => drop(reader.source().shutdown(Shutdown::Both)),
+                Wire::Http(remote) => remote.interrupter().interrupt(),
+            }
+        }
+        outcome
+    }
+
     /// The same with JSON values.
     pub fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let text = body.map(to_json).transpose()?;
@@ -264,8 +281,25 @@ impl Client {
 
     /// One request and its response; `broken` is what it means when the
     /// connection breaks after the request was sent.
-    pub(super) fn exchange(&self, method: Method, target: &str, body: Option<&[u8]>, broken: Kind) -> Result<Reply> {
-        let mut link = self.link();
+    pub(super) fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        body: Option<&[u8]>,
+        broken: Kind,
+    ) -> Result<Reply> {
+        self.exchange_on(&mut self.link(), method, target, body, broken, None)
+    }
+
+    fn exchange_on(
+        &self,
+        link: &mut Link,
+        method: Method,
+        target: &str,
+        body: Option<&[u8]>,
+        broken: Kind,
+        sink: Option<Sink<'_>>,
+    ) -> Result<Reply> {
         if link.broken {
             return Err(self.broke(Kind::Unavailable, "it is closed"));
         }
@@ -276,10 +310,11 @@ impl Client {
         let outcome = match &mut link.wire {
             Wire::Socket(reader) => {
                 let limits = Limits { idle: timeout, ..Limits::PATIENT };
-                self.over_socket(reader, (method, target, &headers, body), &limits, broken)
+                self.over_socket(reader, (method, target, &headers, body), &limits, broken, sink)
             }
             Wire::Http(remote) => {
-                self.over_http(remote, (method, target, &headers, body), timeout, waits, broken)
+                let timeout = (timeout, waits);
+                self.over_http(remote, (method, target, &headers, body), timeout, broken, sink)
             }
         };
         link.headers = headers;
@@ -305,6 +340,7 @@ impl Client {
         (method, target, headers, body): Request<'_>,
         limits: &Limits,
         broken: Kind,
+        sink: Option<Sink<'_>>,
     ) -> Result<Answered> {
         let begun = Instant::now();
         let sent = http::write_request(reader.source_mut(), method, target, headers, body);
@@ -314,7 +350,11 @@ impl Client {
             return Err(self.broke(Kind::Unavailable, &e.to_string()));
         }
         // A daemon that refuses a connection says why before it closes it.
-        match (reader.response(limits), sent) {
+        let read = match sink {
+            Some(sink) => reader.stream(limits, sink),
+            None => reader.response(limits),
+        };
+        match (read, sent) {
             (Ok(response), _) => Ok((response.status, response.body, response.keep_alive)),
             (Err(_), Err(e)) => {
                 self.unsent.store(true, Ordering::SeqCst);
@@ -338,23 +378,26 @@ impl Client {
         &self,
         remote: &Remote,
         (method, target, headers, body): Request<'_>,
-        timeout: Option<Duration>,
-        waits: bool,
+        (timeout, waits): (Option<Duration>, bool),
         broken: Kind,
+        sink: Option<Sink<'_>>,
     ) -> Result<Answered> {
         let interrupt = remote.interrupter();
         // Where no time-out ends the wait, a machine that vanished must.
-        let watch = (waits && timeout.is_none()).then(|| remote.watch(move || interrupt.interrupt())).flatten();
+        let watch =
+            (waits && timeout.is_none()).then(|| remote.watch(move || interrupt.interrupt())).flatten();
         let at = remote.endpoint();
-        match remote.ask(method, target, headers, body, timeout) {
+        match remote.ask(method, target, headers, body, timeout, sink) {
             Ok((status, body)) => Ok((status, body, true)),
             Err(Failure::NotSent(what)) => {
                 self.unsent.store(true, Ordering::SeqCst);
                 let error = self.broke(Kind::Unavailable, &what);
-                let hint = "daemon.endpoint names it, so no other is tried; unset it to use this directory's own";
+                let hint =
+                    "daemon.endpoint names it, so no other is tried; unset it to use this directory's own";
                 Err(match error.kind() {
                     Kind::Cancelled => error,
-                    _ => Error::new(Kind::Unavailable, format!("reaching the daemon at {at}: {what}")).hint(hint),
+                    _ => Error::new(Kind::Unavailable, format!("reaching the daemon at {at}: {what}"))
+                        .hint(hint),
                 })
             }
             Err(Failure::TimedOut) => Err(too_slow(timeout).hint(format!("is the one at {at} overloaded?"))),
@@ -387,7 +430,7 @@ impl Drop for Client {
         for run in &runs {
             // Not on the connection that may have been interrupted. Should it not arrive, the run ends by its silence.
             let target = format!("/v1/runs/{}", uri::encode(&run.id, false));
-            let _ = remote.another().ask(Method::Delete, &target, "", None, Some(FAREWELL));
+            let _ = remote.another().ask(Method::Delete, &target, "", None, Some(FAREWELL), None);
         }
     }
 }
@@ -403,8 +446,7 @@ fn too_slow(timeout: Option<Duration>) -> Error {
 /// Whether the daemon closed the connection with bytes of the request still unread, so that it
 /// cannot have acted on it: Linux says so by a reset, and an orderly end otherwise (unix(7)).
 fn unread(fault: &Fault) -> bool {
-    cfg!(target_os = "linux")
-        && matches!(fault, Fault::Io(e) if e.kind() == io::ErrorKind::ConnectionReset)
+    cfg!(target_os = "linux") && matches!(fault, Fault::Io(e) if e.kind() == io::ErrorKind::ConnectionReset)
 }
 
 fn fault_text(fault: &Fault) -> String {
@@ -458,6 +500,7 @@ fn unwrap_result(mut body: Vec<u8>) -> Result<Box<RawValue>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::http::Head;
     use super::*;
     use std::io::Write;
     use std::sync::mpsc;
@@ -469,7 +512,7 @@ mod tests {
 
     fn wire(status: u16, body: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        http::write_response(&mut out, status, "", status < 500, &[body.as_bytes()]).unwrap();
+        http::write_response(&mut out, Head::json(status, status < 500), &[body.as_bytes()]).unwrap();
         out
     }
 

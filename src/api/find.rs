@@ -210,8 +210,8 @@ fn token_for(boot: &Boot, endpoint: &str) -> Secret {
     let of_run = |name: &str| boot.env.text("MCPX_RUN").and(boot.env.text(name));
     let configured = boot.settings.get(&settings::TRANSPORT_BEARER_TOKEN);
     // The token of the run that we are part of is for that run's daemon alone.
-    let of_another =
-        of_run("MCPX_TRANSPORT_BEARER_TOKEN") == Some(configured.reveal()) && of_run("MCPX_ENDPOINT") != Some(endpoint);
+    let of_another = of_run("MCPX_TRANSPORT_BEARER_TOKEN") == Some(configured.reveal())
+        && of_run("MCPX_ENDPOINT") != Some(endpoint);
     if !configured.is_empty() && !of_another {
         return configured;
     }

@@ -1,12 +1,13 @@
 //! A daemon at an HTTP address, perhaps on another machine: one request at a
 //! time, and a watch over those that take long. Knows nothing of what is asked.
 
-use super::http::Method;
+use super::http::{Method, Sink};
 use crate::error::{Error, Kind, Result};
 use crate::mcp::http::{Ask, Failure, Interrupt, Lease, Web};
 use crate::proc;
 use crate::settings::Secret;
 use crate::util::Env;
+use std::io::{self, BufRead};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -106,7 +107,8 @@ impl Remote {
     }
 
     /// One request and its answer: the status, and the whole body. `headers` are
-    /// lines that end in CR LF.
+    /// lines that end in CR LF. A body whose length is not known goes to `sink`, if
+    /// there is one, as it comes; an error of the sink ends the reading.
     pub fn ask(
         &self,
         method: Method,
@@ -114,6 +116,7 @@ impl Remote {
         headers: &str,
         body: Option<&[u8]>,
         timeout: Option<Duration>,
+        sink: Option<Sink<'_>>,
     ) -> std::result::Result<(u16, Vec<u8>), Failure> {
         let mut all = vec![("Content-Type".to_owned(), "application/json".to_owned())];
         if !self.token.is_empty() {
@@ -127,6 +130,9 @@ impl Remote {
         let body = body.or((method == "POST").then_some(&[][..]));
         let mut reply =
             self.lease.send(&Ask { method, url: &url, headers: &all, body, timeout, silence: None, dial })?;
+        if let Some(sink) = sink.filter(|_| reply.status < 400 && reply.header("content-length").is_none()) {
+            return pieces(&mut reply.body, sink).map(|()| (reply.status, Vec::new()));
+        }
         match reply.read(usize::MAX) {
             Ok(body) => Ok((reply.status, body.unwrap_or_default())),
             Err(e) if super::http::is_timeout(&e) => Err(Failure::TimedOut),
@@ -142,7 +148,7 @@ impl Remote {
         let spawned = proc::thread::spawn("pulse", move || {
             let mut missed = 0;
             while ended.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
-                match other.ask(Method::Get, "/v1/health", "", None, Some(PULSE)) {
+                match other.ask(Method::Get, "/v1/health", "", None, Some(PULSE), None) {
                     Ok(_) => missed = 0,
                     Err(_) => missed += 1,
                 }
@@ -154,6 +160,23 @@ impl Remote {
         });
         // Without the thread only a machine that vanishes goes unnoticed.
         spawned.ok().map(|_| Watch { gone: found, _end: end })
+    }
+}
+
+/// Hands a body over as it comes.
+fn pieces(body: &mut impl BufRead, sink: Sink<'_>) -> std::result::Result<(), Failure> {
+    let broken = |e: io::Error| Failure::Broken(e.to_string());
+    loop {
+        let part = match body.fill_buf() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            part => part.map_err(broken)?,
+        };
+        if part.is_empty() {
+            return Ok(());
+        }
+        let n = part.len();
+        sink(part).map_err(broken)?;
+        body.consume(n);
     }
 }
 
@@ -199,10 +222,10 @@ mod tests {
             stream.read_exact(&mut byte).unwrap();
         })
         .unwrap();
-        let broken = remote.ask(Method::Post, "/v1/call", "", Some(b"{}"), None);
+        let broken = remote.ask(Method::Post, "/v1/call", "", Some(b"{}"), None, None);
         assert!(matches!(broken, Err(Failure::Broken(_))), "{broken:?}");
         peer.join().unwrap();
-        let refused = remote.ask(Method::Post, "/v1/call", "", Some(b"{}"), None);
+        let refused = remote.ask(Method::Post, "/v1/call", "", Some(b"{}"), None, None);
         assert!(matches!(refused, Err(Failure::NotSent(_))), "{refused:?}");
     }
 }

@@ -93,7 +93,8 @@ impl Cx {
         drop(progress);
         let endpoint = world.settings.get(&settings::DAEMON_ENDPOINT);
         let mut elsewhere = world.clone();
-        elsewhere.config.servers = rows.iter().map(|row| Arc::new(schemas::foreign(row, &endpoint))).collect();
+        elsewhere.config.servers =
+            rows.iter().map(|row| Arc::new(schemas::foreign(row, &endpoint))).collect();
         // The daemon has selected already.
         elsewhere.selection = Selection::everything();
         Ok(self.elsewhere.get_or_init(|| elsewhere))

@@ -7,8 +7,8 @@ use super::out::{complain, note};
 use super::progress::Progress;
 use super::schemas;
 use super::table::one_line;
-use crate::api::{Client, find};
 use crate::api::wire::OpenRun;
+use crate::api::{Client, find};
 use crate::error::{Kind, Result};
 use crate::script::{
     self, Faults, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,

@@ -207,12 +207,24 @@ impl Lease {
             Some(body) => {
                 let request = builder.body(body).map_err(unfit)?;
                 let configured = agent.configure_request(request);
-                agent.run(configured.timeout_global(timeout).timeout_per_read(silence).timeout_connect(dial).build())
+                agent.run(
+                    configured
+                        .timeout_global(timeout)
+                        .timeout_per_read(silence)
+                        .timeout_connect(dial)
+                        .build(),
+                )
             }
             None => {
                 let request = builder.body(()).map_err(unfit)?;
                 let configured = agent.configure_request(request);
-                agent.run(configured.timeout_global(timeout).timeout_per_read(silence).timeout_connect(dial).build())
+                agent.run(
+                    configured
+                        .timeout_global(timeout)
+                        .timeout_per_read(silence)
+                        .timeout_connect(dial)
+                        .build(),
+                )
             }
         };
         let (head, body) = answer.map_err(failure)?.into_parts();

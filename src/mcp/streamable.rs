@@ -381,7 +381,15 @@ impl Streamable {
     ) -> Result<Reply, Failure> {
         let session = lock(&self.session).clone();
         let headers = self.headers(&session, "text/event-stream", last_event);
-        lease.send(&Ask { method: "GET", url: &self.url, headers: &headers, body: None, timeout, silence, dial: None })
+        lease.send(&Ask {
+            method: "GET",
+            url: &self.url,
+            headers: &headers,
+            body: None,
+            timeout,
+            silence,
+            dial: None,
+        })
     }
 
     /// Reads the little that follows an answer, so that its connection can
@@ -499,7 +507,8 @@ impl Streamable {
         }
         let headers = self.headers(&session, "application/json, text/event-stream", None);
         let (url, timeout) = (self.url.as_str(), Some(patience));
-        let ask = Ask { method: "DELETE", url, headers: &headers, body: None, timeout, silence: None, dial: None };
+        let ask =
+            Ask { method: "DELETE", url, headers: &headers, body: None, timeout, silence: None, dial: None };
         // 405: the server keeps its sessions as long as it likes.
         if let Err(failure) = self.web.lease().send(&ask) {
             log::debug(format_args!("{}: ending the session failed: {failure:?}", self.peer.server));

@@ -12,7 +12,7 @@ const TOKEN: &str = "the-token-of-a-test";
 /// A world whose daemon runs, and another one that names it.
 fn two(server: World, client: World) -> (World, World) {
     let server = server.env("MCPX_TRANSPORT_BEARER_TOKEN", TOKEN);
-    server.mcpx(["ls"]).run();
+    let _ = server.mcpx(["ls"]).run();
     let endpoint = server.infos()[0]["endpoint"].as_str().unwrap().to_owned();
     let client = client.env("MCPX_DAEMON_ENDPOINT", endpoint).env("MCPX_TRANSPORT_BEARER_TOKEN", TOKEN);
     (server, client)
@@ -23,17 +23,17 @@ fn every_command_uses_the_named_daemon_and_its_servers() {
     // The client's own server of that name is not the one that is meant.
     let own = World::new().server("demo", json!({"command": "/nonexistent/mcpx"}));
     let (server, client) = two(World::demo(), own);
-    client.mcpx(["ls"]).stdout_has("demo").run();
+    let _ = client.mcpx(["ls"]).stdout_has("demo").run();
     let rows = client.mcpx(["--json", "ls"]).run().json();
     assert_eq!(rows["namespaces"][0]["state"], "ready", "{rows}");
-    client.mcpx(["tools", "demo"]).stdout_has("demo.echo(").run();
-    client.mcpx(["--json", "tools", "demo"]).stdout_has("inputSchema").run();
-    client.mcpx(["search", "echo"]).stdout_has("demo.echo").run();
-    client.mcpx(["types"]).stdout_has("echo").run();
-    client.mcpx(["refresh"]).stdout_has("demo").run();
+    let _ = client.mcpx(["tools", "demo"]).stdout_has("demo.echo(").run();
+    let _ = client.mcpx(["--json", "tools", "demo"]).stdout_has("inputSchema").run();
+    let _ = client.mcpx(["search", "echo"]).stdout_has("demo.echo").run();
+    let _ = client.mcpx(["types"]).stdout_has("echo").run();
+    let _ = client.mcpx(["refresh"]).stdout_has("demo").run();
     client.mcpx(["call", "demo.add", "a=1", "b=2"]).stdout("{\"sum\":3}\n").check();
-    client.mcpx(["restart", "demo"]).stdout_has("stopped 1 server").run();
-    client.mcpx(["reload"]).stdout_has("as it was").run();
+    let _ = client.mcpx(["restart", "demo"]).stdout_has("stopped 1 server").run();
+    let _ = client.mcpx(["reload"]).stdout_has("as it was").run();
     let pid = server.infos()[0]["pid"].clone();
     assert_eq!(client.mcpx(["--json", "status"]).run().json()["daemon"]["pid"], pid);
     let missing = client.mcpx(["call", "demi.add"]).status(64 + 5).any_stderr().output();
@@ -41,18 +41,18 @@ fn every_command_uses_the_named_daemon_and_its_servers() {
     missing.says(&["demo"]);
     assert!(client.daemons().is_empty() && client.infos().is_empty());
     client.mcpx(["restart", "--daemon"]).status(2).stderr_has("where it runs").check();
-    client.mcpx(["stop"]).stdout_has("stopped the daemon").run();
+    let _ = client.mcpx(["stop"]).stdout_has("stopped the daemon").run();
     wait_until("the daemon is gone", || (server.daemons().is_empty()).then_some(()));
 }
 
 #[test]
 fn a_socket_can_be_named_as_well() {
     let server = World::demo();
-    server.mcpx(["ls"]).run();
+    let _ = server.mcpx(["ls"]).run();
     let socket = server.infos()[0]["socket"].as_str().unwrap().to_owned();
     let client = World::new();
     let endpoint = format!("unix://{socket}");
-    client.mcpx(["--endpoint", &endpoint, "ls"]).stdout_has("demo").run();
+    let _ = client.mcpx(["--endpoint", &endpoint, "ls"]).stdout_has("demo").run();
     client.mcpx(["--endpoint", &endpoint, "call", "demo.echo", "text=x"]).stdout("x\n").check();
     assert!(client.daemons().is_empty());
     let own = World::demo();
@@ -72,7 +72,12 @@ fn nobody_else_is_asked_when_the_named_daemon_does_not_answer() {
     let commands: &[&[&str]] =
         &[&["ls"], &["tools"], &["call", "demo.echo", "text=x"], &["status"], &["stop"], &["reload"]];
     for words in commands {
-        world.mcpx(*words).status(69).stderr_has(&format!("127.0.0.1:{port}")).stderr_has("no other is tried").check();
+        world
+            .mcpx(*words)
+            .status(69)
+            .stderr_has(&format!("127.0.0.1:{port}"))
+            .stderr_has("no other is tried")
+            .check();
     }
     assert!(world.daemons().is_empty() && world.infos().is_empty());
     for wrong in ["ftp://127.0.0.1:1", "127.0.0.1:1", "https://me:secret@127.0.0.1:1"] {
@@ -99,7 +104,7 @@ fn the_token_is_wanted_and_not_shown() {
 #[test]
 fn a_daemon_of_ones_own_is_known_by_its_address() {
     let world = World::demo();
-    world.mcpx(["ls"]).run();
+    let _ = world.mcpx(["ls"]).run();
     let endpoint = world.infos()[0]["endpoint"].as_str().unwrap().to_owned();
     world.mcpx(["--endpoint", &endpoint, "call", "demo.echo", "text=x"]).stdout("x\n").check();
 }
@@ -136,13 +141,15 @@ fn a_broken_connection_is_told_from_one_that_was_never_made() {
 
 #[test]
 fn ctrl_c_cancels_a_call_there() {
-    let (server, client) = two(World::fake(&["--slow", "600s"]), World::new());
+    let (server, client) = two(World::fake(&["--hang-on-call"]), World::new());
     let running = client.mcpx(["call", "fake.echo", "text=x"]).start();
     wait_until("the call is there", || (!server.received("fake", "tools/call").is_empty()).then_some(()));
     running.signal(2);
     let output = running.wait();
     assert_eq!(output.status, 130, "{output}");
-    wait_until("it is cancelled", || (!server.received("fake", "notifications/cancelled").is_empty()).then_some(()));
+    wait_until("it is cancelled", || {
+        (!server.received("fake", "notifications/cancelled").is_empty()).then_some(())
+    });
 }
 
 macro_rules! in_each_runtime {
@@ -187,14 +194,14 @@ fn scripts_run_here_and_call_there(runtime: Runtime) {
     // A token of its own, which is good for this run alone.
     let token = said["token"].as_str().unwrap();
     assert!(token.len() >= 32 && token != TOKEN);
-    client.mcpx(["ls"]).env("MCPX_TRANSPORT_BEARER_TOKEN", token).status(77).any_stderr().run();
+    let _ = client.mcpx(["ls"]).env("MCPX_TRANSPORT_BEARER_TOKEN", token).status(77).any_stderr().run();
     let status = client.mcpx(["--json", "status"]).run().json();
     assert_eq!(status["daemon"]["runs"], 0, "the run was closed: {status}");
     // A sandbox needs no network for it.
-    if runtime != Runtime::Bun {
+    if runtime == Runtime::Deno {
         let code = "return (await demo.add({ a: 20, b: 22 })).sum";
         let words = ["exec", "--runtime", runtime.name(), "--permissions", "read", code];
-        client.mcpx(words).stdout("42\n").any_stderr().run();
+        let _ = client.mcpx(words).stdout("42\n").any_stderr().run();
     }
     assert!(client.daemons().is_empty());
 }
@@ -203,10 +210,13 @@ fn scripts_run_here_and_call_there(runtime: Runtime) {
 fn an_mcpx_inside_a_script_reaches_the_same_daemon() {
     let (_server, client) = two(World::demo(), World::new().with(Runtime::Node22));
     client.link("mcpx", Path::new(env!("CARGO_BIN_EXE_mcpx")));
-    client.write("inner.sh", "#!/bin/sh\nmcpx ls | grep -o demo | head -1\nmcpx call demo.echo text=inner\n");
-    client.mcpx(["run", "inner.sh"]).stdout("demo\ninner\n").any_stderr().run();
-    client.write("outer.sh", "#!/bin/sh\nunset MCPX_DAEMON_ENDPOINT\nmcpx exec 'return (await demo.add({a:1,b:1})).sum'\n");
-    client.mcpx(["run", "outer.sh"]).stdout("2\n").any_stderr().run();
+    client.write("inner.sh", "#!/bin/sh\nmcpx ls\nmcpx call demo.echo text=inner\n");
+    let _ = client.mcpx(["run", "inner.sh"]).stdout_has("demo").stdout_has("inner\n").any_stderr().run();
+    client.write(
+        "outer.sh",
+        "#!/bin/sh\nunset MCPX_DAEMON_ENDPOINT\nmcpx exec 'return (await demo.add({a:1,b:1})).sum'\n",
+    );
+    let _ = client.mcpx(["run", "outer.sh"]).stdout("2\n").any_stderr().run();
     assert!(client.daemons().is_empty());
 }
 
@@ -214,7 +224,7 @@ fn an_mcpx_inside_a_script_reaches_the_same_daemon() {
 fn python_calls_there_as_well() {
     let (_server, client) = two(World::demo(), World::new());
     client.link("python3", &tools::python());
-    client.write("x.py", "from mcpx import demo\nprint(demo.add(a=1, b=2))\n");
+    client.write("x.py", "from mcpx import tools\nprint(tools.demo.add(a=1, b=2))\n");
     let output = client.mcpx(["run", "x.py"]).any_stderr().output();
     assert!(output.stdout().contains('3'), "{output}");
 }
@@ -265,9 +275,9 @@ fn certificates_are_checked_against_the_named_authorities() {
     client.mcpx(["call", "demo.echo", "text=safe"]).stdout("safe\n").check();
     for runtime in ["deno", "bun", "node"] {
         let code = "return (await demo.add({ a: 1, b: 1 })).sum";
-        client.mcpx(["exec", "--runtime", runtime, code]).stdout("2\n").any_stderr().run();
+        let _ = client.mcpx(["exec", "--runtime", runtime, code]).stdout("2\n").any_stderr().run();
     }
     // The certificate is for another name.
     let client = client.env("MCPX_DAEMON_ENDPOINT", format!("https://127.0.0.2:{}", proxy.1));
-    client.mcpx(["ls"]).status(69).any_stderr().run();
+    let _ = client.mcpx(["ls"]).status(69).any_stderr().run();
 }

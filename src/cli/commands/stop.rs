@@ -103,7 +103,9 @@ pub fn stop(cx: &Cx, client: &Client) -> Result<Gone> {
     client.json("POST", "/v1/shutdown", Some(&json!({})))?;
     let deadline = Instant::now() + limit;
     let there = || match client.is_remote() {
-        true => client.another().is_ok_and(|c| c.json("GET", "/v1/health", None).is_ok_and(|h| h["pid"] == pid)),
+        true => {
+            client.another().is_ok_and(|c| c.json("GET", "/v1/health", None).is_ok_and(|h| h["pid"] == pid))
+        }
         false => proc::alive(pid, ticks),
     };
     while there() {

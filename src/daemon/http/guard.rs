@@ -1,6 +1,7 @@
 //! Who may ask over TCP: the token, the host and the origin of a request.
 //! Knows nothing of the listener.
 
+use crate::api::http::Headers;
 use crate::error::{Error, Kind};
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,9 +28,9 @@ impl Guard {
     /// Whether a request that says this host means us. A page in a browser that was led here by a
     /// name it controls says that name; it cannot make the browser say an address.
     fn is_ours(&self, host: &str, further: &[String]) -> bool {
-        let bare = host.rsplit_once(':').map_or(host, |(name, port)| {
-            if port.bytes().all(|b| b.is_ascii_digit()) { name } else { host }
-        });
+        let bare = host
+            .rsplit_once(':')
+            .map_or(host, |(name, port)| if port.bytes().all(|b| b.is_ascii_digit()) { name } else { host });
         let address = bare.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let named = |known: &String| known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(bare);
         self.hosts.iter().any(|h| h.eq_ignore_ascii_case(host))
@@ -42,9 +43,10 @@ impl Guard {
     pub fn check<T>(
         &self,
         further: &[String],
-        header: impl Fn(&str) -> Vec<String>,
+        headers: &Headers,
         other: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, (Error, u16)> {
+        let header = |name| headers.all(name).collect::<Vec<&str>>();
         let refuse = |what: &str, status| Err((Error::new(Kind::Refused, what), status));
         match &header("host")[..] {
             [host] if self.is_ours(host, further) => {}
@@ -114,11 +116,8 @@ mod tests {
 
     fn check_at(address: &str, further: &[String], headers: &[(&str, &str)]) -> u16 {
         let guard = Guard::new(address.parse().unwrap(), "secret".into());
-        let header = |name: &str| {
-            let values = headers.iter().filter(|(n, _)| *n == name);
-            values.map(|(_, v)| (*v).to_owned()).collect::<Vec<_>>()
-        };
-        guard.check(further, header, |_| None::<()>).map_or_else(|(_, status)| status, |_| 200)
+        let headers = Headers(headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect());
+        guard.check(further, &headers, |_| None::<()>).map_or_else(|(_, status)| status, |_| 200)
     }
 
     #[test]
@@ -149,7 +148,14 @@ mod tests {
             let further = ["tools.example".to_owned(), "proxied.example:8443".to_owned()];
             check_at(address, &further, &[("host", host), ("authorization", "Bearer secret")])
         };
-        let ours = ["10.1.2.3:80", "10.1.2.3", "[fd00::1]:9", "Tools.example:1", "tools.example", "proxied.example:8443"];
+        let ours = [
+            "10.1.2.3:80",
+            "10.1.2.3",
+            "[fd00::1]:9",
+            "Tools.example:1",
+            "tools.example",
+            "proxied.example:8443",
+        ];
         for host in ours {
             assert_eq!(at("0.0.0.0:80", host), 200, "{host}");
         }

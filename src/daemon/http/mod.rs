@@ -8,12 +8,14 @@
 
 mod gone;
 mod guard;
+mod warden;
 
 use self::gone::Waiting;
 use self::guard::Guard;
-use super::router::{self, Answer, Asker, Body, Origin};
+use self::warden::{Served, Warden};
+use super::router::{self, Answer, Asked, Asker, Origin, Response};
 use super::state::Daemon;
-use crate::api::http::{self, Method};
+use crate::api::http::{Headers, Method};
 use crate::api::wire::SETTINGS_HEADER;
 use crate::error::{Error, Kind, Result};
 use crate::log;
@@ -81,11 +83,17 @@ pub struct Tcp {
     listener: TcpListener,
     /// A connection was waiting to be accepted at the last look.
     stuck: bool,
+    /// What accepted sockets inherit.
+    timeouts: Timeouts,
 }
+
+/// How long a read and a write may take.
+type Timeouts = (Option<Duration>, Option<Duration>);
 
 struct Shared {
     guard: Guard,
     waiting: Waiting,
+    warden: Warden,
     /// Servers built; a thread of an earlier one leaves when it has nothing to do.
     generation: AtomicUsize,
     closed: AtomicBool,
@@ -97,18 +105,22 @@ impl Tcp {
     pub fn start(daemon: &Arc<Daemon>, bound: Bound) -> Result<Tcp> {
         let fail = |e: io::Error| Error::new(Kind::Unavailable, format!("serving {}: {e}", bound.endpoint));
         let address = bound.listener.local_addr().map_err(fail)?;
-        inherit_timeouts(&bound.listener, daemon).map_err(fail)?;
+        let current = daemon.current();
+        let timeouts = (current.limits.idle, current.write_timeout);
+        inherit_timeouts(&bound.listener, timeouts).map_err(fail)?;
         let tcp = Tcp {
             daemon: daemon.clone(),
             shared: Arc::new(Shared {
                 guard: Guard::new(address, bound.token),
                 waiting: Waiting::new(address.port()),
+                warden: Warden::new(address),
                 generation: AtomicUsize::new(0),
                 closed: AtomicBool::new(false),
                 broken: AtomicBool::new(false),
             }),
             listener: bound.listener,
             stuck: false,
+            timeouts,
         };
         tcp.build()?;
         Ok(tcp)
@@ -136,6 +148,14 @@ impl Tcp {
     /// Called on each tick: replaces a server that no longer accepts, and cancels what left callers wait for.
     pub fn look_after(&mut self) {
         self.shared.waiting.cancel_gone();
+        let current = self.daemon.current();
+        let most = current.settings.get(&settings::TRANSPORT_MAX_CONNECTIONS);
+        self.shared.warden.look(&current.limits, usize::try_from(most).unwrap_or(1));
+        // Settings are followed: what is accepted from now on has them.
+        let timeouts = (current.limits.idle, current.write_timeout);
+        if timeouts != self.timeouts && inherit_timeouts(&self.listener, timeouts).is_ok() {
+            self.timeouts = timeouts;
+        }
         // Nobody accepts when a connection waits at two looks in a row.
         let queued =
             proc::poll_readable(&[self.listener.as_fd()], Some(Duration::ZERO)).is_ok_and(|ready| ready[0]);
@@ -156,12 +176,11 @@ impl Drop for Tcp {
 
 /// Sockets accepted from it inherit these: the only way to bound what tiny_http reads and writes.
 /// Its accepting ends by the same bound, and is begun again on the next tick.
-fn inherit_timeouts(listener: &TcpListener, daemon: &Daemon) -> io::Result<()> {
-    let current = daemon.current();
+fn inherit_timeouts(listener: &TcpListener, (read, write): Timeouts) -> io::Result<()> {
     // The options belong to the socket; std has them on a stream only.
     let socket = TcpStream::from(OwnedFd::from(listener.try_clone()?));
-    socket.set_read_timeout(current.limits.idle)?;
-    socket.set_write_timeout(current.write_timeout)
+    socket.set_read_timeout(read)?;
+    socket.set_write_timeout(write)
 }
 
 /// A server and the threads that take requests from it.
@@ -228,17 +247,20 @@ impl Worker {
     }
 
     fn serve(&self, daemon: &Arc<Daemon>, mut request: Request) {
-        let header = |name: &str| {
-            let found =
-                request.headers().iter().filter(|h| h.field.as_str().as_str().eq_ignore_ascii_case(name));
-            found.map(|h| h.value.as_str().to_owned()).collect::<Vec<String>>()
-        };
+        let served = self.shared.warden.serve(request.remote_addr().copied());
+        let headers = Headers(
+            request
+                .headers()
+                .iter()
+                .map(|h| (h.field.as_str().as_str().to_ascii_lowercase(), h.value.as_str().to_owned()))
+                .collect(),
+        );
         let further = daemon.current().settings.get(&settings::TRANSPORT_HOSTS);
-        let run = match self.shared.guard.check(&further, header, |token| daemon.runs.of_token(token)) {
+        let run = match self.shared.guard.check(&further, &headers, |token| daemon.runs.of_token(token)) {
             Ok(run) => run,
             Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
         };
-        let carried = match router::carried(header(SETTINGS_HEADER).first().map(String::as_str)) {
+        let carried = match router::carried(headers.get(&SETTINGS_HEADER.to_ascii_lowercase())) {
             Ok(carried) => carried,
             Err(error) => return respond(request, Answer::error(&error, None)),
         };
@@ -249,11 +271,7 @@ impl Worker {
         };
         let _busy = daemon.activity.enter();
         let current = daemon.current();
-        let size: usize = request
-            .headers()
-            .iter()
-            .map(|h| h.field.as_str().as_str().len() + h.value.as_str().len() + 4)
-            .sum();
+        let size: usize = headers.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         if size + request.url().len() > current.limits.head {
             let error = Error::new(Kind::TooLarge, "the head is larger than transport.maxHeader");
             return respond(request, Answer::error(&error, Some(431)));
@@ -263,7 +281,7 @@ impl Worker {
         };
         let limit = current.limits.body;
         drop(current);
-        let body = match read_body(&mut request, limit) {
+        let body = match read_body(&mut request, limit, &served) {
             Ok(body) => body,
             Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
         };
@@ -277,24 +295,37 @@ impl Worker {
             Some(run) => (Origin::Channel(run), carried),
             None => (Origin::Tcp, carried),
         };
-        let asker = Asker { origin, held: None, cancel: &cancel, progress: None, carried };
-        let answer = router::answer(daemon, method, &target, &body, &asker);
-        drop(waits);
+        let asker = Asker { origin, held: None, cancel: &cancel, progress: None, carried, headers: &headers };
+        let asked = Asked { method, target: &target, body: &body };
+        let answer = router::answer(daemon, &asked, &asker);
         respond(request, answer);
+        drop(waits);
     }
 }
 
-fn read_body(request: &mut Request, limit: u64) -> std::result::Result<Vec<u8>, (Error, u16)> {
+fn read_body(
+    request: &mut Request,
+    limit: u64,
+    served: &Served<'_>,
+) -> std::result::Result<Vec<u8>, (Error, u16)> {
     let too_large = || (Error::new(Kind::TooLarge, "the body is larger than transport.maxBody"), 413);
     let announced = request.body_length().unwrap_or(0);
     if announced as u64 > limit {
         return Err(too_large());
     }
     let mut body = Vec::with_capacity(announced.min(1024 * 1024));
-    let outcome = request.as_reader().take(limit.saturating_add(1)).read_to_end(&mut body);
-    if let Err(e) = outcome {
-        return Err((Error::new(Kind::Usage, format!("reading the body: {e}")), 400));
+    let mut reader = request.as_reader().take(limit.saturating_add(1));
+    let mut block = [0; 16 * 1024];
+    loop {
+        match reader.read(&mut block) {
+            Ok(0) => break,
+            Ok(n) => body.extend_from_slice(&block[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err((Error::new(Kind::Usage, format!("reading the body: {e}")), 400)),
+        }
+        served.received(body.len() as u64);
     }
+    served.whole();
     if body.len() as u64 > limit {
         return Err(too_large());
     }
@@ -305,16 +336,16 @@ fn read_body(request: &mut Request, limit: u64) -> std::result::Result<Vec<u8>, 
 }
 
 fn respond(request: Request, answer: Answer) {
-    let (status, body) = match answer {
-        Answer::Body(status, body) => (status, body),
+    let response = match answer {
+        Answer::Response(response) => response,
         Answer::Channel(_) => {
             let error = Error::new(Kind::Refused, "a channel is opened on the unix socket");
-            (403, Body::Whole(router::error_body(&error)))
+            Response::error(&error, Some(403))
         }
     };
-    let headers = if status == 503 { "Retry-After: 1\r\n" } else { "" };
+    let framed = *request.http_version() >= tiny_http::HTTPVersion(1, 1);
     let mut out = request.into_writer();
     // A caller that left is noticed here at the latest, and needs no answer.
-    let _ = http::write_response(&mut out, status, headers, true, &body.parts());
+    let _ = response.write(&mut out, true, framed);
     let _ = out.flush();
 }
