@@ -33,6 +33,8 @@ use tiny_http::{Request, Server};
 
 /// So many threads wait for a request.
 const WAITING: usize = 2;
+/// How much of a body is read at once.
+const BLOCK: usize = 16 * 1024;
 /// How often a thread that waits for a request looks whether it is still needed.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -315,7 +317,7 @@ fn read_body(
     }
     let mut body = Vec::with_capacity(announced.min(1024 * 1024));
     let mut reader = request.as_reader().take(limit.saturating_add(1));
-    let mut block = [0; 16 * 1024];
+    let mut block = [0; BLOCK];
     loop {
         match reader.read(&mut block) {
             Ok(0) => break,
