@@ -236,6 +236,7 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
             permit: (!limits.is_empty()).then_some(&permit as &Permit<'_>),
             cancel: asker.cancel,
             progress: asker.progress.clone(),
+            asked: None,
         },
         &caller,
     );
