@@ -16,7 +16,8 @@
 //!   --never-initialize    never answer it
 //!   --protocol REVISION   answer it with that revision
 //!   --era ERA             `stateless`: know no `initialize`, and want metadata in each request;
-//!                         `sticky`: know both eras, and stay with that of the first request
+//!                         `sticky`: know both eras, and stay with that of the first request;
+//!                         anything else: know `initialize` alone, as without
 //!   --garbage-first       print lines that are not JSON before the first answer
 //!   --garbage-between     print one before each answer
 //!   --crlf                end lines with CR LF
@@ -143,6 +144,12 @@ impl Options {
             }
         }
         o
+    }
+}
+
+impl Options {
+    fn knows_stateless(&self) -> bool {
+        matches!(self.era.as_deref(), Some("stateless" | "sticky"))
     }
 }
 
@@ -310,8 +317,8 @@ impl Fake {
                 continue;
             }
             match method {
-                "server/discover" if self.options.era.is_some() => self.discover(&id),
-                "subscriptions/listen" if self.options.era.is_some() => {
+                "server/discover" if self.options.knows_stateless() => self.discover(&id),
+                "subscriptions/listen" if self.options.knows_stateless() => {
                     let about = json!({"io.modelcontextprotocol/subscriptionId": id});
                     self.send(
                         &json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",

@@ -1,13 +1,13 @@
 //! The two eras of the protocol: which one a server is spoken to in, what is
 //! remembered of that, and that nobody notices.
 
-use crate::harness::{World, tools};
+use crate::harness::{World, tools, wait_until};
 use serde_json::json;
 
 /// The methods that a fake server was sent, process by process.
 fn sent(world: &World, name: &str) -> Vec<Vec<String>> {
     let mut processes: Vec<(u64, Vec<String>)> = Vec::new();
-    for line in world.record(name) {
+    for line in world.recorded(name) {
         let pid = line["pid"].as_u64().unwrap();
         if line["event"] == "start" {
             processes.push((pid, Vec::new()));
@@ -57,8 +57,7 @@ fn a_server_that_changed_its_era_is_found_out_again() {
     let world = world.server("fake", json!({"command": "sh", "args": ["-c", script]}));
     world.mcpx(["call", "fake.echo", "text=new"]).stdout("new\n").check();
     let _ = world.mcpx(["stop"]).run();
-    // Knows both, but answers `initialize` only where nothing else came first.
-    world.write("era", "none");
+    world.write("era", "initialize");
     world.mcpx(["call", "fake.echo", "text=old"]).stdout("old\n").check();
     let all = sent(&world, "fake");
     assert_eq!(all[2], ["server/discover"], "{all:?}");
@@ -77,10 +76,10 @@ fn the_configuration_may_say_which_era_it_is() {
     assert_eq!(sent(&world, "fake")[0][0], "initialize");
     assert_eq!(sent(&world, "pinned")[0], ["server/discover", "tools/list", "tools/call"]);
 
-    let world = World::fake(&[]).setting("settings", json!({"upstream": {"protocol": "2026-07-28"}}));
+    let world = World::fake(&[]).setting("upstream", json!({"protocol": "2026-07-28"}));
     let output = world.mcpx(["call", "fake.echo", "text=a"]).status(69).any_stderr().run();
-    assert!(output.stderr().contains("server/discover"), "{output}");
-    let world = World::fake(&[]).setting("settings", json!({"upstream": {"protocol": "2027-01-01"}}));
+    assert!(output.stderr.contains("server/discover"), "{output}");
+    let world = World::fake(&[]).setting("upstream", json!({"protocol": "2027-01-01"}));
     world.mcpx(["call", "fake.echo", "text=a"]).status(65).stderr_has("upstream.protocol").check();
 }
 
@@ -94,7 +93,9 @@ fn a_real_python_server_speaks_both_and_stays_with_one() {
         world.mcpx(["call", &tool, "timezone=Asia/Tokyo"]).run().says(&["Asia/Tokyo"]);
     }
     let rows = world.mcpx(["--json", "status"]).run().json()["instances"].clone();
-    let protocol = |name: &str| rows.as_array().unwrap().iter().find(|r| r["server"] == name).unwrap()["protocol"].clone();
+    let protocol = |name: &str| {
+        rows.as_array().unwrap().iter().find(|r| r["server"] == name).unwrap()["protocol"].clone()
+    };
     assert_eq!((protocol("time"), protocol("modern")), (json!("2025-11-25"), json!("2026-07-28")));
 }
 
@@ -112,5 +113,5 @@ fn schemas_and_calls_are_the_same_in_both() {
         let call = format!("{server}.hang");
         world.mcpx(["--timeout", "200ms", "call", &call]).status(124).any_stderr().check();
     }
-    world.wait_record("fake", "the cancellation", |line| line["message"]["method"] == "notifications/cancelled");
+    wait_until("the cancellation", || world.received("fake", "notifications/cancelled").pop());
 }
