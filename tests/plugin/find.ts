@@ -24,11 +24,11 @@ async function carryOut(step: Step): Promise<unknown> {
   const find = (): Promise<Found> => finder.find(step.dir, step.session, true);
   switch (step.do) {
     case "find": {
-      const { client, ...found } = await find();
+      const { client, send: _, ...found } = await find();
       return { ...found, client: client !== undefined };
     }
     case "settled": {
-      const { client, ...found } = await finder.find(step.dir, step.session);
+      const { client, send: _, ...found } = await finder.find(step.dir, step.session);
       return { ...found, client: client !== undefined };
     }
     case "choose": {

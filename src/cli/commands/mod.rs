@@ -13,9 +13,11 @@ pub mod docs;
 pub mod events;
 pub mod exec;
 pub mod help;
+pub mod hook;
 pub mod init;
 pub mod ls;
 pub mod permissions;
+pub mod plugin;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
@@ -56,6 +58,8 @@ pub static COMMANDS: &[&Command] = &[
     &servers::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &plugin::COMMAND,
+    &hook::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,

@@ -77,6 +77,8 @@ export interface Found {
   rung: Rung;
   /** Absent when no daemon can be used. */
   client?: V1;
+  /** Sends to the same daemon what `client` has no method for. */
+  send?: Send;
   chosen?: Candidate;
   /** Every daemon that answered, the best first. */
   candidates: Candidate[];
@@ -101,7 +103,7 @@ export interface Options {
   tuning?: Partial<Tuning>;
 }
 
-interface Choice extends Target {
+export interface Choice extends Target {
   mode: Remember;
   key: string;
   pid: number;
@@ -426,7 +428,8 @@ export class Finder {
 
   private answer(rung: Rung, chosen: Candidate, scan: Scan, warning?: string): Found {
     const { candidates, skipped } = scan;
-    return { rung, client: this.client(chosen), chosen, candidates, skipped, ambiguous: rung === "best" && candidates.length > 1, warning };
+    const send = sender(chosen, this.tuning);
+    return { rung, client: v1(send), send, chosen, candidates, skipped, ambiguous: rung === "best" && candidates.length > 1, warning };
   }
 
   /** Rungs 2 to 6. */

@@ -119,6 +119,8 @@ export interface Instance {
   key: string;
   /** `starting`, `ready`, `stopping`, `failed` */
   state: string;
+  /** the revision of MCP that it is spoken to in, once that is known */
+  protocol?: string;
   /** the child; absent for a server over HTTP */
   pid?: number;
   /** milliseconds since it was started */
@@ -459,6 +461,8 @@ export interface CloseRunParams {
 export interface NamespacesParams {
   /** ask the servers again instead of answering from the cache */
   fresh?: boolean;
+  /** ask no server: only what is known of each already, `unknown` where that is nothing */
+  known?: boolean;
   /** how long to wait for servers that are still starting, in milliseconds; each server's `startTimeout` when absent */
   waitMs?: number;
   /** the servers of these profiles besides the default set; with none of the three, every server, or those of the run */
@@ -623,7 +627,7 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs"] },
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
-  namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
+  namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "known", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   schemas: { method: "GET", path: "/v1/schemas", query: ["server", "fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   refresh: { method: "POST", path: "/v1/refresh", query: [], body: ["servers", "selection"] },
   restart: { method: "POST", path: "/v1/restart", query: [], body: ["server", "session"] },
