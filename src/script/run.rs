@@ -27,6 +27,9 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// Programs that hand on a signal to a process and to its group make two of one.
 const SAME_INTERRUPT: Duration = Duration::from_millis(100);
 
+/// What a log record takes besides its message, roughly.
+const RECORD_ROOM: usize = 64;
+
 /// Entries that were not written anew for so long are removed.
 const KEEP_ENTRIES: Duration = Duration::from_secs(14 * 24 * 3600);
 
@@ -39,8 +42,11 @@ pub enum Stderr<'a> {
     Log(&'a LogRecord),
 }
 
-/// Takes what appears on stderr; called from another thread.
-pub type Sink = Box<dyn FnMut(Stderr) + Send>;
+/// Takes what appears on stderr; called from another thread. False when nobody reads it any more, which ends the script.
+pub type Sink = Box<dyn FnMut(Stderr) -> bool + Send>;
+
+/// The exit code of a run whose reader has left: that of SIGPIPE.
+const READER_LEFT: u8 = 128 + 13;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -163,8 +169,15 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
             keep(&mut captured.stdout, bytes, limit, "stdout", &mut captured.truncated);
         })?);
     }
+    let left = Arc::new(AtomicBool::new(false));
     if let Some(stderr) = child.take_stderr() {
-        readers.push(read_stderr(stderr, sink, captured.clone(), plan.capture_limit)?);
+        let (left, child, grace) = (left.clone(), child.clone(), plan.kill_grace);
+        let leave = move || {
+            if !left.swap(true, Ordering::Relaxed) {
+                end_within(&child, grace);
+            }
+        };
+        readers.push(read_stderr(stderr, sink, leave, captured.clone(), plan.capture_limit)?);
     }
     let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
     let deadline = Instant::now() + DRAIN;
@@ -181,6 +194,7 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
             let message = format!("the script was still running after {limit} and was stopped");
             (124, Some(Error::new(Kind::Timeout, message).hint("--timeout sets the limit; 0 is none")))
         }
+        (Exit::Signal(_), _) if left.load(Ordering::Relaxed) => (READER_LEFT, None),
         (Exit::Signal(libc::SIGKILL), _) if given_up.load(Ordering::Relaxed) => {
             let exit = Exit::Signal(libc::SIGINT);
             (exit.code(), Some(Error::new(Kind::Script, "the script ignored an interrupt and was killed")))
@@ -234,18 +248,29 @@ fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> R
                 child.signal_group(signal);
             }
             if signal == libc::SIGTERM && !doomed {
-                let child = child.clone();
-                doomed = proc::thread::spawn("script-killer", move || {
-                    if child.wait_timeout(grace).is_none() {
-                        child.signal_group(libc::SIGKILL);
-                    }
-                })
-                .is_ok();
+                doomed = kill_after(&child, grace);
             }
         }
     })
     .map_err(forward)?;
     Ok(given_up)
+}
+
+/// Asks a script to end, and makes it when it stays.
+fn end_within(child: &proc::Child, grace: Duration) {
+    child.signal_group(libc::SIGTERM);
+    kill_after(child, grace);
+}
+
+/// Kills a script that is still there after `grace`.
+fn kill_after(child: &proc::Child, grace: Duration) -> bool {
+    let child = child.clone();
+    proc::thread::spawn("script-killer", move || {
+        if child.wait_timeout(grace).is_none() {
+            child.signal_group(libc::SIGKILL);
+        }
+    })
+    .is_ok()
 }
 
 /// Reads a stream to its end in a thread; the receiver hears of the end.
@@ -271,19 +296,25 @@ fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'stat
 fn read_stderr(
     file: File,
     mut sink: Sink,
+    leave: impl Fn() + Send + 'static,
     captured: Option<Arc<Mutex<Captured>>>,
     limit: u64,
 ) -> Result<Receiver<()>> {
     let mut splitter = Splitter::default();
     reader("script-err", file, move |bytes| {
-        let mut out = |piece: Piece| match &captured {
-            Some(captured) => captured.lock().unwrap_or_else(PoisonError::into_inner).take(piece, limit),
-            None => match piece {
+        let mut out = |piece: Piece| {
+            if let Some(captured) = &captured {
+                return captured.lock().unwrap_or_else(PoisonError::into_inner).take(piece, limit);
+            }
+            let wanted = match piece {
                 Piece::Text(text) => sink(Stderr::Text(text)),
                 Piece::Log(record) => sink(Stderr::Log(&record)),
                 // Only a run that is collected sends those.
-                Piece::Result(_) | Piece::Emit(_) | Piece::Error(_) => {}
-            },
+                Piece::Result(_) | Piece::Emit(_) | Piece::Error(_) => true,
+            };
+            if !wanted {
+                leave();
+            }
         };
         if bytes.is_empty() { splitter.end(&mut out) } else { splitter.feed(bytes, &mut out) }
     })
@@ -301,9 +332,16 @@ impl Captured {
                     self.results.push(value);
                 }
             }
-            Piece::Log(record) => {
-                if self.room(record.message.len() + 64, limit, "logs") {
+            Piece::Log(mut record) => {
+                // The first that does not fit is cut, like other output.
+                let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(self.spent);
+                if left > RECORD_ROOM && !self.room(record.message.len() + RECORD_ROOM, limit, "logs") {
+                    record.message.truncate(record.message.floor_char_boundary(left - RECORD_ROOM));
                     self.logs.push(record);
+                } else if left > RECORD_ROOM {
+                    self.logs.push(record);
+                } else {
+                    mark(&mut self.truncated, "logs");
                 }
             }
         }

@@ -16,6 +16,7 @@ mod docs;
 mod exec;
 mod faults;
 mod inherit_env;
+mod launcher;
 mod layers;
 mod permissions;
 mod python;
