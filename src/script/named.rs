@@ -80,13 +80,7 @@ fn rank(path: &Path) -> Option<usize> {
 /// `NoScript` when there is neither, `Usage` when a directory has two of the name.
 ///
 /// A path is meant from `from`, where it was typed; names are looked for from `cwd`, where the script will run.
-pub fn find(
-    wanted: &str,
-    from: &Path,
-    cwd: &Path,
-    dirs: &Dirs,
-    interpreters: &Value,
-) -> Result<PathBuf> {
+pub fn find(wanted: &str, from: &Path, cwd: &Path, dirs: &Dirs, interpreters: &Value) -> Result<PathBuf> {
     let direct = from.join(wanted);
     // A file beats all, and what is there but is none is told by whoever reads it.
     if direct.is_file() || wanted.contains('/') && direct.exists() {
@@ -114,7 +108,10 @@ pub fn find(
     let names: Vec<String> = list(cwd, dirs).into_iter().map(|s| s.name).collect();
     let error = Error::new(
         Kind::NoScript,
-        format!("there is no script {wanted}: no file of that name in {} and no named script", from.display()),
+        format!(
+            "there is no script {wanted}: no file of that name in {} and no named script",
+            from.display()
+        ),
     );
     Err(error.hint(
         did_you_mean(wanted, names.iter().map(String::as_str))

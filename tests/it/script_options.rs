@@ -131,13 +131,14 @@ fn a_runtime_that_is_none_is_told_from_one_that_is_missing() {
 #[test]
 fn a_script_that_may_not_be_read_says_so() {
     use std::os::unix::fs::PermissionsExt;
-    let world = World::demo().with(Runtime::Bun).file("secret.mjs", "export default 1\n");
+    let world = World::new().with(Runtime::Bun).file("secret.mjs", "export default 1\n");
     let path = world.dir().join("secret.mjs");
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
     // SAFETY: asks a number.
     if unsafe { libc::geteuid() } != 0 {
         let output = world.mcpx(["run", "secret.mjs"]).status(127).any_stderr().run();
-        return output.says(&["secret.mjs", "ermission denied"]);
+        output.says(&["secret.mjs", "ermission denied"]);
+        return;
     }
     // To root every file is readable, so somebody else has to try.
     let Some(setpriv) = crate::harness::tools::on_path("setpriv") else {
@@ -154,7 +155,6 @@ fn a_script_that_may_not_be_read_says_so() {
         .current_dir(world.dir())
         .env_clear()
         .envs(world.environment())
-        .env("MCPX_CONFIG", "/dev/null")
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
@@ -206,9 +206,6 @@ fn what_is_no_script_is_refused_with_what_it_is() {
         world.mcpx(["run", script]).status(status).stderr_has(says).check();
     }
     world.mcpx(["run", "crlf.sh"]).stdout("ok").check();
-    let long = format!("#!/bin/sh\nA='{}'\nprintf ${{#A}}", "ü".repeat(100));
-    world.write("utf8.sh", &long);
-    world.mcpx(["run", "utf8.sh"]).any_stderr().check();
     world.mcpx(["run", "bom.mjs"]).stdout("bom\n").check();
     world.write("large.mjs", &format!("/*{}*/\nexport default () => 'large'\n", "x".repeat(50_000_000)));
     world.mcpx(["run", "large.mjs"]).stdout("large\n").check();
