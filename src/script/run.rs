@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -181,8 +181,12 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
     }
     let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
     let deadline = Instant::now() + DRAIN;
-    for reader in readers {
-        let _ = reader.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+    for Reader { end, busy } in readers {
+        let mut left = deadline.saturating_duration_since(Instant::now());
+        // What has arrived is taken in whole, however long that takes.
+        while end.recv_timeout(left) == Err(RecvTimeoutError::Timeout) && busy.load(Ordering::Relaxed) {
+            left = DRAIN;
+        }
     }
     let duration = started.elapsed();
     if fresh {
@@ -273,15 +277,29 @@ fn kill_after(child: &proc::Child, grace: Duration) -> bool {
     .is_ok()
 }
 
-/// Reads a stream to its end in a thread; the receiver hears of the end.
-fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'static) -> Result<Receiver<()>> {
+/// A thread that reads a stream.
+struct Reader {
+    /// Hears of the stream's end.
+    end: Receiver<()>,
+    /// It is taking in what it has read.
+    busy: Arc<AtomicBool>,
+}
+
+/// Reads a stream to its end in a thread.
+fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'static) -> Result<Reader> {
     let (done, end) = mpsc::channel();
+    let busy = Arc::new(AtomicBool::new(false));
+    let taking = busy.clone();
     proc::thread::spawn(name, move || {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(count) => take(&buffer[..count]),
+                Ok(count) => {
+                    taking.store(true, Ordering::Relaxed);
+                    take(&buffer[..count]);
+                    taking.store(false, Ordering::Relaxed);
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
@@ -290,7 +308,7 @@ fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'stat
         let _ = done.send(());
     })
     .map_err(|e| Error::new(Kind::Unavailable, format!("starting a thread: {e}")))?;
-    Ok(end)
+    Ok(Reader { end, busy })
 }
 
 fn read_stderr(
@@ -299,7 +317,7 @@ fn read_stderr(
     leave: impl Fn() + Send + 'static,
     captured: Option<Arc<Mutex<Captured>>>,
     limit: u64,
-) -> Result<Receiver<()>> {
+) -> Result<Reader> {
     let mut splitter = Splitter::default();
     reader("script-err", file, move |bytes| {
         let mut out = |piece: Piece| {
