@@ -55,6 +55,8 @@ pub struct Operation {
     pub on_channel: bool,
     /// Its words on the command line; empty when there is no command for it.
     pub words: &'static [&'static str],
+    /// The tool of `mcpx serve` that it is, without `mcpx_`; empty when no model should ask for it.
+    pub tool: &'static str,
     /// One line on what it does.
     pub help: &'static str,
     /// More, for the documentation; may be empty.
@@ -180,6 +182,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: true,
         words: &[],
+        tool: "",
         help: "whether the daemon is there, and which one it is",
         doc: "Waits for nothing and starts nothing; answers within microseconds.",
     },
@@ -194,6 +197,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: true,
         words: &["status"],
+        tool: "status",
         help: "the daemon and the server instances that it runs",
         doc: "",
     },
@@ -222,6 +226,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: true,
         on_channel: true,
         words: &["call"],
+        tool: "call",
         help: "call one tool",
         doc: "A call that may have reached its server is never sent again. A caller that goes away cancels it. \
               Without `context.session` the call has a session of its own, which ends with it. On a channel \
@@ -238,6 +243,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: true,
         on_channel: true,
         words: &["ls"],
+        tool: "discover",
         help: "every configured server, with what is known of it",
         doc: "A server that cannot be used is a row with its reason, never an absence.",
     },
@@ -263,6 +269,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: true,
         on_channel: true,
         words: &["types"],
+        tool: "",
         help: "the tools of servers, with their JSON Schemas",
         doc: "Answered from the schema cache; a server is started only when the cache has nothing for its definition.",
     },
@@ -284,6 +291,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &[],
+        tool: "",
         help: "open a run: the calls of one program",
         doc: "On the unix socket a run ends with the connection that opened it. Without `context.session` \
               it has a session of its own, and what that session owns is stopped when the run ends. With `tools`, \
@@ -300,6 +308,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &[],
+        tool: "",
         help: "close a run",
         doc: "Its calls are cancelled and its channels closed.",
     },
@@ -314,6 +323,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: true,
         on_channel: false,
         words: &[],
+        tool: "",
         help: "turn the connection into a channel of a run",
         doc: "Needs `Connection: Upgrade` and `Upgrade: mcpx-channel`, on the unix socket only.",
     },
@@ -339,6 +349,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: true,
         on_channel: true,
         words: &["refresh"],
+        tool: "refresh",
         help: "read the servers' tools again",
         doc: "",
     },
@@ -356,6 +367,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: true,
         on_channel: true,
         words: &["restart"],
+        tool: "restart",
         help: "stop server instances; the next call starts them anew",
         doc: "",
     },
@@ -370,6 +382,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: true,
         words: &["reload"],
+        tool: "reload",
         help: "read the configuration again now",
         doc: "Servers whose definition did not change keep their instances. With a broken configuration the \
               daemon goes on with the last good one, and `problem` says what is wrong.",
@@ -385,6 +398,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["servers", "list"],
+        tool: "servers_list",
         help: "every configured server, as its file has it",
         doc: "Secrets are stars; a text that only refers to a variable is no secret. Starts nothing.",
     },
@@ -407,6 +421,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["servers", "add"],
+        tool: "servers_add",
         help: "add a server to a configuration file, or replace it there",
         doc: "The file keeps its comments and layout, and the daemon follows at once; servers that did not change \
               keep their instances. On the unix socket only: a definition is a program that will be started.",
@@ -429,6 +444,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["servers", "remove"],
+        tool: "servers_remove",
         help: "remove a server from a configuration file",
         doc: "Its instances finish what is in flight, and stop. On the unix socket only.",
     },
@@ -443,6 +459,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: true,
         words: &["settings", "list"],
+        tool: "settings_list",
         help: "every setting of the daemon, with its source and what it displaced",
         doc: "Secrets are stars.",
     },
@@ -457,6 +474,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: true,
         words: &["settings", "get"],
+        tool: "settings_get",
         help: "one setting of the daemon",
         doc: "",
     },
@@ -474,6 +492,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["settings", "set"],
+        tool: "settings_set",
         help: "override a setting until the daemon ends",
         doc: "It takes effect at once, and no server is restarted for it. A setting that is taken at the start, \
               or that commands decide, is refused, with what to do instead.",
@@ -489,6 +508,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["settings", "unset"],
+        tool: "settings_unset",
         help: "end an override",
         doc: "Nothing happens when there is none.",
     },
@@ -503,6 +523,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: true,
         words: &["resolve"],
+        tool: "",
         help: "which daemon serves a directory",
         doc: "The answer depends on the directory alone, not on the daemon that is asked.",
     },
@@ -517,6 +538,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["stop"],
+        tool: "",
         help: "stop the daemon and every server that it runs",
         doc: "Answers before it stops. Calls in flight are cancelled.",
     },
@@ -531,6 +553,7 @@ pub static OPERATIONS: &[Operation] = &[
         waits: false,
         on_channel: true,
         words: &[],
+        tool: "",
         help: "this table as an OpenAPI document",
         doc: "",
     },
@@ -618,6 +641,17 @@ mod tests {
                 op.name
             );
         }
+    }
+
+    #[test]
+    fn tools_have_names_of_their_own() {
+        let mut names = HashSet::new();
+        for op in OPERATIONS.iter().filter(|o| !o.tool.is_empty()) {
+            assert!(names.insert(op.tool), "{} is there twice", op.tool);
+            assert!(op.tool.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{}", op.tool);
+            assert!(matches!(op.returns, Returns::Record(_)), "{} has a result to show", op.name);
+        }
+        assert!(names.contains("call"));
     }
 
     #[test]
