@@ -7,7 +7,7 @@ mod error;
 mod http;
 #[cfg(test)]
 mod http_tests;
-mod jsonrpc;
+pub(crate) mod jsonrpc;
 mod oversize;
 mod peer;
 mod pending;

@@ -107,7 +107,7 @@ impl Peer {
         let good = jsonrpc::read(text, |message| match message {
             Message::Answer { id, outcome } => self.pair(id, outcome),
             Message::Notification { method, params } => self.notice(&method, params),
-            Message::Request { id, method } => send(self.respond(id, &method)),
+            Message::Request { id, method, .. } => send(self.respond(id, &method)),
         });
         if !good {
             self.hear_noise(text);
