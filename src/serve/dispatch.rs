@@ -2,7 +2,7 @@
 //! Knows nothing of framing, and of operations only what their table says.
 
 use super::backend::{Asked, Backend, Out, params};
-use super::era::{self, Era, Envelope};
+use super::era::{self, Envelope, Era};
 use super::fault::Fault;
 use super::render;
 use super::session::{Request, Session};
@@ -207,7 +207,8 @@ fn instructions(session: &Session, ask: &Ask<'_>) -> String {
 /// An operation of the table with a parsed answer.
 fn operation(session: &Session, name: &str, given: &Value, ask: &Ask<'_>) -> Result<Value> {
     let op = upstreams::operation(name)?;
-    let answer = session.backend.perform(op, &params(given)?, &Asked { cancel: ask.cancel, progress: None })?;
+    let answer =
+        session.backend.perform(op, &params(given)?, &Asked { cancel: ask.cancel, progress: None })?;
     serde_json::from_str(answer.get()).map_err(|e| Error::new(Kind::Internal, format!("reading {name}: {e}")))
 }
 
@@ -252,7 +253,10 @@ fn list_tools(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     }
     // Everything is on the first page.
     if let Some(cursor) = ask.params::<Params>()?.cursor {
-        return Err(Fault::params(format!("params.cursor: \"{}\" was not given out", one_line(&cursor, ABOUT))));
+        return Err(Fault::params(format!(
+            "params.cursor: \"{}\" was not given out",
+            one_line(&cursor, ABOUT)
+        )));
     }
     let mut all: Vec<Value> = Vec::new();
     if session.options.code {
@@ -294,7 +298,9 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     match outcome {
         Ok(text) => Ok(ask.passed(&text)),
         // What a server answered by the protocol's own means goes on in the same way.
-        Err(error) if error.raw_value().is_some_and(|raw| raw.get("code").is_some()) => Err(Fault::of(&error)),
+        Err(error) if error.raw_value().is_some_and(|raw| raw.get("code").is_some()) => {
+            Err(Fault::of(&error))
+        }
         Err(error) => Ok(ask.passed(&render::failure(&error))),
     }
 }
@@ -320,13 +326,15 @@ fn own_tool(
 ) -> Result<Result<String>, Fault> {
     let tool = tools::find(&session.options.tools, name).map_err(Fault::params)?;
     let text = arguments.map_or("{}", RawValue::get);
-    let given: Value = serde_json::from_str(text).map_err(|e| Fault::params(format!("params.arguments: {e}")))?;
+    let given: Value =
+        serde_json::from_str(text).map_err(|e| Fault::params(format!("params.arguments: {e}")))?;
     if let Err(what) = validate::arguments(&tool.input, &given) {
         return Ok(Err(Error::new(Kind::Usage, format!("calling {name}: {what}"))));
     }
     // Who calls, and which servers there are for it, is not for the model to say.
     let supplied = given.as_object().and_then(|g| {
-        g.keys().find(|key| tool.op.params.iter().any(|p| p.field.name == **key && tools::is_supplied(&p.field)))
+        g.keys()
+            .find(|key| tool.op.params.iter().any(|p| p.field.name == **key && tools::is_supplied(&p.field)))
     });
     if let Some(key) = supplied {
         return Ok(Err(Error::new(Kind::Usage, format!("calling {name}: {key} is given by the session"))));
@@ -376,7 +384,8 @@ mod tests {
         );
         let session = session(played);
         assert_eq!(fault(&session, "tools/list", &json!({})), -32602, "nothing before initialize");
-        let result = ok(&session, "initialize", &json!({"protocolVersion": "2025-06-18", "capabilities": {}}));
+        let result =
+            ok(&session, "initialize", &json!({"protocolVersion": "2025-06-18", "capabilities": {}}));
         assert_eq!(result["protocolVersion"], "2025-06-18");
         assert_eq!(result["serverInfo"]["name"], "mcpx");
         let said = result["instructions"].as_str().unwrap();
@@ -408,7 +417,8 @@ mod tests {
 
     #[test]
     fn a_tool_that_is_an_operation_takes_what_the_table_says() {
-        let played = Played::answering("setting", json!({"key": "pool.max", "text": "32", "source": "default"}));
+        let played =
+            Played::answering("setting", json!({"key": "pool.max", "text": "32", "source": "default"}));
         let session = session(played);
         greeted(&session);
         let call = |name: &str, arguments: Value| {
@@ -451,8 +461,10 @@ mod tests {
     #[test]
     fn what_passes_through_is_not_rewritten() {
         let theirs = json!({"content": [], "structuredContent": [1], "_meta": {"k": 1}});
-        let played = Played::answering("call", theirs.clone())
-            .and("schemas", json!({"schemas": [{"server": "a", "tools": [{"name": "t", "inputSchema": {}}]}]}));
+        let played = Played::answering("call", theirs.clone()).and(
+            "schemas",
+            json!({"schemas": [{"server": "a", "tools": [{"name": "t", "inputSchema": {}}]}]}),
+        );
         let session = session_of(played, |o| (o.code, o.passthrough) = (false, true));
         greeted(&session);
         let listed = ok(&session, "tools/list", &json!({}));
@@ -470,7 +482,13 @@ mod tests {
         let cancel = Cancel::new();
         let out = super::super::testing::Heard::out();
         let request = super::super::testing::request("tools/call", &json!({"_meta": meta()}));
-        let ask = Ask { era: Era::Stateless(Envelope::default()), request: &request, meta: None, cancel: &cancel, out: &out };
+        let ask = Ask {
+            era: Era::Stateless(Envelope::default()),
+            request: &request,
+            meta: None,
+            cancel: &cancel,
+            out: &out,
+        };
         assert_eq!(ask.passed("{}"), r#"{"resultType":"complete"}"#);
         assert_eq!(ask.passed(r#" { "a":1}"#), r#"{"resultType":"complete", "a":1}"#);
         let said = r#"{"resultType":"input_required"}"#;

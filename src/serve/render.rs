@@ -49,7 +49,9 @@ fn text(op: &Operation, answer: &Value) -> Option<String> {
     match op.name {
         "namespaces" | "refresh" => lines("namespaces", &namespace, "no server is configured"),
         "search" => lines("hits", &hit, "no tool matches"),
-        "types" => lines("types", &|row| text_of(row, "typescript").trim_end().to_owned(), "no server is configured"),
+        "types" => {
+            lines("types", &|row| text_of(row, "typescript").trim_end().to_owned(), "no server is configured")
+        }
         "servers" => lines("servers", &server, "no server is configured"),
         "settings" => lines("settings", &setting, "there are no settings"),
         "setting" | "setSetting" | "unsetSetting" => Some(setting(answer)),
@@ -133,10 +135,7 @@ mod tests {
             {"name": "y", "ident": "y", "state": "disabled"},
         ]});
         let result = shown("namespaces", &answer);
-        assert_eq!(
-            result["content"][0]["text"],
-            "demo: 1 tool // a b\nx: failed: it ended\ny: disabled"
-        );
+        assert_eq!(result["content"][0]["text"], "demo: 1 tool // a b\nx: failed: it ended\ny: disabled");
         assert_eq!(result["structuredContent"], answer);
         let none = shown("namespaces", &json!({"namespaces": []}));
         assert_eq!(none["content"][0]["text"], "no server is configured");
@@ -144,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_called_tools_result_is_the_result() {
-        let answer = json!({"content": [{"type": "image", "data": "", "mimeType": "image/png"}], "isError": true});
+        let answer =
+            json!({"content": [{"type": "image", "data": "", "mimeType": "image/png"}], "isError": true});
         assert_eq!(shown("call", &answer), answer);
     }
 
@@ -159,10 +159,7 @@ mod tests {
         let error = Error::new(Kind::NotFound, "there is no server \"x\"").hint("did you mean \"y\"?");
         let result: Value = serde_json::from_str(&failure(&error)).unwrap();
         assert_eq!(result["isError"], true);
-        assert_eq!(
-            result["content"][0]["text"],
-            "not-found: there is no server \"x\"\ndid you mean \"y\"?"
-        );
+        assert_eq!(result["content"][0]["text"], "not-found: there is no server \"x\"\ndid you mean \"y\"?");
         assert_eq!(result["structuredContent"]["error"]["kind"], "not-found");
     }
 }

@@ -61,6 +61,14 @@ pub enum News {
 }
 
 impl News {
+    /// The kinds of the daemon's events that are news.
+    pub const KINDS: [&'static str; 2] = ["tools.changed", "config.changed"];
+
+    /// What an event of such a kind means for hosts.
+    pub fn of(kind: &str) -> Option<News> {
+        News::KINDS.contains(&kind).then_some(News::Tools)
+    }
+
     fn method(self) -> &'static str {
         match self {
             News::Tools => "notifications/tools/list_changed",
@@ -205,7 +213,9 @@ impl Session {
             return Err(Fault::internal("the session is over"));
         }
         if flights.contains_key(&key) {
-            return Err(Fault::request(format!("{key} is the id of a request that is still being carried out")));
+            return Err(Fault::request(format!(
+                "{key} is the id of a request that is still being carried out"
+            )));
         }
         let cancel = Cancel::new();
         flights.insert(key.clone(), (request.method.clone(), cancel.clone()));
@@ -282,8 +292,12 @@ impl Session {
         let id = ask.request.id.clone();
         lock(&self.listeners).push(Listener { id: id.clone(), wanted, out: ask.out.clone() });
         let ended = send.clone();
-        let _left = ask.cancel.on_cancel(move || drop(send.send(false)));
-        let _over = self.over.on_cancel(move || drop(ended.send(true)));
+        let _left = ask.cancel.on_cancel(move || {
+            let _ = send.send(false);
+        });
+        let _over = self.over.on_cancel(move || {
+            let _ = ended.send(true);
+        });
         let over = wake.recv().unwrap_or(true);
         lock(&self.listeners).retain(|l| l.id.get() != id.get());
         over
@@ -340,7 +354,7 @@ fn what_is_wrong(text: &[u8]) -> Option<Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Played, session};
+    use super::super::testing::{Heard, Played, session};
     use super::*;
 
     fn kinds(session: &Session, text: &str) -> Vec<String> {
@@ -383,9 +397,51 @@ mod tests {
     }
 
     #[test]
+    fn the_kinds_of_news_are_kinds_of_events() {
+        for kind in News::KINDS {
+            assert!(crate::observe::kinds::of_word(kind).is_some(), "{kind}");
+        }
+        assert_eq!(News::of("call.finished"), None);
+    }
+
+    #[test]
+    fn news_reach_who_wants_them() {
+        let session = Arc::new(session(Played::default()));
+        let (general, listening) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
+        session.tell_at(Some(general.clone()));
+        session.tell(News::Tools);
+        assert!(general.0.lock().unwrap().is_empty(), "before initialize nobody is told");
+        session.know(|host| host.revision = Some("2025-11-25"));
+        let request = crate::serve::testing::request(
+            "subscriptions/listen",
+            &json!({"_meta": crate::serve::testing::meta(), "notifications": {"toolsListChanged": true, "x": 1}}),
+        );
+        let (inside, out): (_, Out) = (session.clone(), listening.clone());
+        let listener = crate::proc::thread::spawn("listener", move || {
+            let reply = inside.answer(&request, &Cancel::new(), &out);
+            let answer: Value = serde_json::from_slice(&reply.line.unwrap()).unwrap();
+            assert_eq!(answer["result"]["_meta"][era::SUBSCRIPTION_KEY], 1);
+        })
+        .unwrap();
+        while lock(&session.listeners).is_empty() {
+            std::thread::yield_now();
+        }
+        session.tell(News::Tools);
+        session.end();
+        listener.join().unwrap();
+        assert_eq!(general.0.lock().unwrap()[0]["method"], "notifications/tools/list_changed");
+        let heard = listening.0.lock().unwrap();
+        assert_eq!(heard[0]["method"], "notifications/subscriptions/acknowledged");
+        assert_eq!(heard[0]["params"]["notifications"], json!({"toolsListChanged": true}));
+        assert_eq!(heard[1]["method"], "notifications/tools/list_changed");
+        assert_eq!(heard[1]["params"]["_meta"][era::SUBSCRIPTION_KEY], 1);
+    }
+
+    #[test]
     fn an_id_is_taken_once_and_cancelled_by_its_name() {
         let session = session(Played::default());
-        let request = Request { id: RawValue::from_string("7".into()).unwrap(), method: "x".into(), params: None };
+        let request =
+            Request { id: RawValue::from_string("7".into()).unwrap(), method: "x".into(), params: None };
         let flight = session.enter(&request).unwrap();
         assert_eq!(session.enter(&request).err().unwrap().code, -32600);
         let cancel = |id: &str| {

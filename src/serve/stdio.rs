@@ -112,7 +112,8 @@ fn begin(session: &Arc<Session>, request: Request, out: &Out, working: &Arc<Work
         return answer(session, &request, out);
     }
     let Some(place) = Place::take(working) else {
-        let fault = Fault::internal(format!("{MOST} requests are being carried out; this one is one too many"));
+        let fault =
+            Fault::internal(format!("{MOST} requests are being carried out; this one is one too many"));
         out.send(&fault.answer(Some(&request.id)));
         return;
     };
@@ -243,7 +244,10 @@ mod tests {
         lines.extend_from_slice(b"{\"id\":2,\"method\":\"ping\"}\n");
         let answers = talk(&lines, 100);
         assert_eq!(answers.len(), 2);
-        assert!(answers[0]["error"]["message"].as_str().unwrap().contains("transport.maxBody"), "{answers:?}");
+        assert!(
+            answers[0]["error"]["message"].as_str().unwrap().contains("transport.maxBody"),
+            "{answers:?}"
+        );
         assert_eq!(answers[1]["id"], 2);
     }
 

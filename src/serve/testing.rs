@@ -89,7 +89,11 @@ pub fn meta() -> Value {
 }
 
 pub fn request(method: &str, params: &Value) -> Request {
-    Request { id: to_raw_value(&1).unwrap(), method: method.into(), params: Some(to_raw_value(params).unwrap()) }
+    Request {
+        id: to_raw_value(&1).unwrap(),
+        method: method.into(),
+        params: Some(to_raw_value(params).unwrap()),
+    }
 }
 
 /// Asks, and returns the answer.

@@ -61,7 +61,13 @@ impl Upstreams {
     ///
     /// # Errors
     /// `NotFound`, or that the daemon could not be asked.
-    pub fn find(&self, name: &str, backend: &dyn Backend, wait: Duration, asked: &Asked<'_>) -> Result<Arc<Target>> {
+    pub fn find(
+        &self,
+        name: &str,
+        backend: &dyn Backend,
+        wait: Duration,
+        asked: &Asked<'_>,
+    ) -> Result<Arc<Target>> {
         let known = self.lock().get(name).cloned();
         if let Some(known) = known {
             return Ok(known);

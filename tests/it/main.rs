@@ -23,5 +23,6 @@ mod python;
 mod real_servers;
 mod run_scripts;
 mod script_options;
+mod serve;
 mod servers;
 mod settings;
