@@ -17,7 +17,7 @@ pub static COMMAND: Command = Command {
     words: "",
     count: (0, 0),
     rest: Rest::Mixed,
-    summary: "Be an MCP server for an editor or an agent, over stdin and stdout",
+    summary: "Be an MCP server for an editor or agent, over stdin and stdout",
     about: "One MCP server in a host's configuration instead of all of them. It offers a few mcpx_* tools that find, \
             describe and call the tools of every server; with --passthrough the servers' own tools instead, as \
             server__tool. Both eras of the protocol are spoken: initialize (2024-10-07 to 2025-11-25) and the \
