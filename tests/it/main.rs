@@ -22,6 +22,7 @@ mod layers;
 mod permissions;
 mod python;
 mod real_servers;
+mod remote;
 mod run_scripts;
 mod script_options;
 mod serve;
