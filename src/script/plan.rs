@@ -17,8 +17,8 @@ use crate::log;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{
-    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER, SCRIPT_KILL_GRACE,
-    SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
+    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_DIRS, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER,
+    SCRIPT_KILL_GRACE, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
 };
 use crate::util::Env;
 use std::ffi::{OsStr, OsString};
@@ -146,7 +146,7 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         }
         Source::Script(wanted) => {
             let interpreters = settings.get(&SCRIPT_INTERPRETER);
-            named::find(wanted, &spec.cwd, dirs).and_then(|path| {
+            named::find(wanted, &spec.cwd, dirs, &settings.get(&SCRIPT_DIRS)).and_then(|path| {
                 let path = dispatch::absolute(&path);
                 let (target, asked) = dispatch::inspect(&path, &interpreters)?;
                 script = Some(path);
@@ -184,7 +184,7 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         change,
         base: inherited(&settings.get(&SCRIPT_INHERIT_ENV), env),
         cache: writable(dirs),
-        script_dirs: named::directories(&spec.cwd, dirs),
+        script_dirs: named::directories(&spec.cwd, dirs, &settings.get(&SCRIPT_DIRS)),
         log_level: settings.get(&LOGGING_LEVEL),
         timeout: (!timeout.is_zero()).then_some(timeout),
         kill_grace: settings.get(&SCRIPT_KILL_GRACE),

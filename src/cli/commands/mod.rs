@@ -5,6 +5,8 @@ use super::command::Command;
 
 pub mod call;
 pub mod client;
+pub mod complete;
+pub mod completions;
 pub mod config;
 pub mod daemon;
 pub mod daemons;
@@ -54,8 +56,10 @@ pub static COMMANDS: &[&Command] = &[
     &servers::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &completions::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &complete::COMMAND,
     &docs::COMMAND,
 ];

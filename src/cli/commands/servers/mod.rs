@@ -23,7 +23,7 @@ use std::path::PathBuf;
 pub static COMMAND: Command = Command {
     name: "servers",
     group: Group::Setup,
-    words: "[list|show|add|adjust|remove|enable|disable|import] [<server>] [<command>…]",
+    words: "[list | show|adjust|remove|enable|disable <server> | add <name> … | import <host>]",
     count: (0, MANY),
     rest: Rest::Mixed,
     summary: "Show the configured servers, add, remove, switch, import them",
