@@ -12,6 +12,7 @@ pub mod cx;
 pub mod docs;
 pub mod help;
 pub mod interrupt;
+pub mod man;
 pub mod out;
 pub mod progress;
 pub mod result;

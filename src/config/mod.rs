@@ -34,5 +34,5 @@ pub use node::Document;
 pub use places::{project_file, user_file};
 pub use profiles::Selection;
 pub use schema::schema;
-pub use search::search_path;
+pub use search::{PLACES, search_path};
 pub use server::{ServerDef, ServerOptions, Transport};

@@ -1,4 +1,4 @@
-//! Completion: what mcpx answers to the shells' scripts, and the scripts in the
+//! Completion and the manual page: what mcpx answers to the shells' scripts, and the scripts in the
 //! shells themselves. Nothing that completes may start a daemon or a server.
 
 use crate::harness::{World, tools};
@@ -153,4 +153,26 @@ fn every_shell_has_a_script_that_says_where_it_goes() {
     // What powershell's script passes: the number of words, because it loses an empty last one.
     let output = world.mcpx(["complete", "powershell", "2", "settings"]).run();
     assert!(output.stdout().lines().any(|l| l.starts_with("list\t")), "{output}");
+}
+
+#[test]
+fn the_manual_page_is_one_that_groff_formats_without_a_warning() {
+    let world = World::new();
+    let page = world.mcpx(["man"]).run();
+    assert!(page.stdout().contains(".TH MCPX 1"));
+    let Some(groff) = tools::on_path("groff") else {
+        eprintln!("skipped: there is no groff on this machine");
+        return;
+    };
+    let path = world.dir().join("mcpx.1");
+    std::fs::write(&path, page.stdout()).unwrap();
+    let output = Command::new(groff)
+        .args(["-man", "-Tascii", "-ww", "-z"])
+        .arg(&path)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
 }

@@ -16,6 +16,7 @@ pub mod exec;
 pub mod help;
 pub mod init;
 pub mod ls;
+pub mod man;
 pub mod permissions;
 pub mod refresh;
 pub mod reload;
@@ -57,6 +58,7 @@ pub static COMMANDS: &[&Command] = &[
     &config::COMMAND,
     &settings::COMMAND,
     &completions::COMMAND,
+    &man::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
