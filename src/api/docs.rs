@@ -1,9 +1,10 @@
 //! Renders the operations table: `docs/api.md` for people, an OpenAPI document
 //! for programs. Knows nothing of the daemon.
 
-use super::ops::{Field, OPERATIONS, Operation, Param, Place, Record, Returns, Shape};
+use super::ops::{self, Field, Operation, Param, Place, Record, Returns, Shape};
 use super::records;
 use crate::error::KINDS;
+use crate::observe::kinds;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -11,7 +12,7 @@ use std::fmt::Write as _;
 pub fn markdown() -> String {
     let mut out = String::from(
         "# The daemon's interface\n\n\
-         Made from `src/api/ops.rs` by `make docs`; edit that file, not this one.\n\n\
+         Made from `src/api/ops/` by `make docs`; edit that table, not this page.\n\n\
          JSON over HTTP/1.1, on a unix socket (this user only, no token) and, where `transport.tcp` is on, on \
          loopback with `Authorization: Bearer <token>`. Both are named in `daemon-<key>.json` in the state \
          directory. Unknown fields are ignored; a missing optional field is absent, not null. Times are \
@@ -24,7 +25,7 @@ pub fn markdown() -> String {
          kind. When the daemon is full it answers 503 with `Retry-After`.\n\n\
          | operation | request | what for |\n| --- | --- | --- |\n",
     );
-    for op in OPERATIONS {
+    for op in ops::all() {
         let _ = writeln!(
             out,
             "| [{0}](#{1}) | `{2} {3}` | {4} |",
@@ -35,7 +36,7 @@ pub fn markdown() -> String {
             op.help
         );
     }
-    for op in OPERATIONS {
+    for op in ops::all() {
         operation(&mut out, op);
     }
     out.push_str(
@@ -53,9 +54,12 @@ pub fn markdown() -> String {
          | `{\"id\":N,\"progress\":{…}}` | to the program: the server reports progress |\n\n\
          Operations on a channel: ",
     );
-    let names: Vec<String> =
-        OPERATIONS.iter().filter(|o| o.on_channel).map(|o| format!("`{}`", o.name)).collect();
+    let names: Vec<String> = ops::all().filter(|o| o.on_channel).map(|o| format!("`{}`", o.name)).collect();
     let _ = writeln!(out, "{}.", names.join(", "));
+    out.push_str("\n## Kinds of event\n\n| kind | when, and what `data` holds |\n| --- | --- |\n");
+    for kind in kinds::ALL {
+        let _ = writeln!(out, "| `{}` | {} |", kind.word, kind.help);
+    }
     out.push_str("\n## Kinds of error\n\n| kind | status | meaning |\n| --- | --- | --- |\n");
     for row in KINDS {
         let _ = writeln!(out, "| `{}` | {} | {} |", row.word, row.status, row.meaning);
@@ -99,6 +103,7 @@ fn operation(out: &mut String, op: &Operation) {
         Returns::Record(record) => reference(record),
         Returns::Frames => "`101`, then frames; see [the channel](#the-channel)".into(),
         Returns::Document(what) => (*what).into(),
+        Returns::Events(record) => format!("{}, or server-sent events", reference(record)),
     };
     let _ = writeln!(out, "\nReturns {returns}.");
 }
@@ -135,34 +140,41 @@ fn shape_text(shape: &Shape) -> String {
 
 /// Every record that the table reaches, the error first, each once, in the order of first use.
 pub fn all_records() -> Vec<&'static Record> {
-    fn visit(shape: &'static Shape, found: &mut Vec<&'static Record>) {
-        match shape {
-            Shape::List(inner) => visit(inner, found),
-            Shape::Record(record) => record_of(record, found),
-            Shape::Any | Shape::Boolean | Shape::Integer | Shape::Object | Shape::Text => {}
-        }
-    }
-    fn record_of(record: &'static Record, found: &mut Vec<&'static Record>) {
-        if !found.iter().any(|r| std::ptr::eq(*r, record)) {
-            found.push(record);
-            record.fields.iter().for_each(|f| visit(&f.shape, found));
-        }
-    }
     let mut found = Vec::new();
     record_of(&records::ERROR, &mut found);
-    for op in OPERATIONS {
-        op.params.iter().for_each(|p| visit(&p.field.shape, &mut found));
-        if let Returns::Record(record) = &op.returns {
+    for op in ops::all() {
+        reach(op.params.iter().map(|p| &p.field), &mut found);
+        if let Returns::Record(record) | Returns::Events(record) = &op.returns {
             record_of(record, &mut found);
         }
     }
     found
 }
 
+/// Adds the records that fields reach, each once.
+pub fn reach(fields: impl IntoIterator<Item = &'static Field>, found: &mut Vec<&'static Record>) {
+    fields.into_iter().for_each(|f| visit(&f.shape, found));
+}
+
+fn visit(shape: &'static Shape, found: &mut Vec<&'static Record>) {
+    match shape {
+        Shape::List(inner) => visit(inner, found),
+        Shape::Record(record) => record_of(record, found),
+        Shape::Any | Shape::Boolean | Shape::Integer | Shape::Object | Shape::Text => {}
+    }
+}
+
+fn record_of(record: &'static Record, found: &mut Vec<&'static Record>) {
+    if !found.iter().any(|r| std::ptr::eq(*r, record)) {
+        found.push(record);
+        reach(record.fields, found);
+    }
+}
+
 /// The OpenAPI 3.1 document.
 pub fn openapi(version: &str) -> Value {
     let mut paths = Map::new();
-    for op in OPERATIONS {
+    for op in ops::all() {
         let entry = paths.entry(op.path).or_insert_with(|| json!({}));
         entry[op.method.word().to_lowercase()] = describe(op);
     }
@@ -216,6 +228,11 @@ fn describe(op: &Operation) -> Value {
     }
     let (status, success) = match &op.returns {
         Returns::Record(record) => ("200", content(&json!({"$ref": pointer(record)}), op.help)),
+        Returns::Events(record) => {
+            let mut answer = content(&json!({"$ref": pointer(record)}), op.help);
+            answer["content"]["text/event-stream"] = json!({"schema": {"type": "string"}});
+            ("200", answer)
+        }
         Returns::Frames => ("101", json!({"description": "frames follow"})),
         Returns::Document(what) => ("200", content(&json!({"type": "object"}), what)),
     };
@@ -235,15 +252,24 @@ fn content(schema: &Value, description: &str) -> Value {
     json!({"description": description, "content": {"application/json": {"schema": schema}}})
 }
 
+/// Where an OpenAPI document has its records.
+const COMPONENTS: &str = "#/components/schemas/";
+
 fn pointer(record: &Record) -> String {
-    format!("#/components/schemas/{}", record.name)
+    format!("{COMPONENTS}{}", record.name)
 }
 
 fn object<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Value {
+    object_schema(fields, COMPONENTS)
+}
+
+/// The JSON Schema of an object with these fields; `base` is where in the document the schemas of
+/// records are, each under its name.
+pub fn object_schema<'a>(fields: impl IntoIterator<Item = &'a Field>, base: &str) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in fields {
-        let mut described = schema(&field.shape);
+        let mut described = schema_at(&field.shape, base);
         described["description"] = field.help.into();
         properties.insert(field.name.into(), described);
         if field.required {
@@ -258,13 +284,17 @@ fn object<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Value {
 }
 
 fn schema(shape: &Shape) -> Value {
+    schema_at(shape, COMPONENTS)
+}
+
+fn schema_at(shape: &Shape, base: &str) -> Value {
     match shape {
         Shape::Any => json!({}),
         Shape::Boolean => json!({"type": "boolean"}),
         Shape::Integer => json!({"type": "integer", "minimum": 0}),
-        Shape::List(inner) => json!({"type": "array", "items": schema(inner)}),
+        Shape::List(inner) => json!({"type": "array", "items": schema_at(inner, base)}),
         Shape::Object => json!({"type": "object"}),
-        Shape::Record(record) => json!({"$ref": pointer(record)}),
+        Shape::Record(record) => json!({"$ref": format!("{base}{}", record.name)}),
         Shape::Text => json!({"type": "string"}),
     }
 }
@@ -296,10 +326,10 @@ mod tests {
                 _ => {}
             }
         }
-        assert!(seen > OPERATIONS.len());
+        assert!(seen > ops::all().count());
         let ids: usize =
             document["paths"].as_object().unwrap().values().map(|p| p.as_object().unwrap().len()).sum();
-        assert_eq!(ids, OPERATIONS.len());
+        assert_eq!(ids, ops::all().count());
     }
 
     #[test]

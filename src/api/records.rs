@@ -327,6 +327,30 @@ pub static SETTINGS: Record = Record {
     fields: &[always("settings", Shape::List(&Shape::Record(&SETTING)), "one row a setting")],
 };
 
+/// Something that happened.
+pub static EVENT: Record = Record {
+    name: "Event",
+    fields: &[
+        always("seq", Shape::Integer, "its number on this daemon's bus, from 1 on, without gaps"),
+        always("at", Shape::Integer, "when, in milliseconds since 1970"),
+        always("kind", Shape::Text, "what, as `family.what`"),
+        maybe("server", Shape::Text, "the server it is about"),
+        maybe("session", Shape::Text, "the session it belongs to"),
+        maybe("uri", Shape::Text, "the resource it is about"),
+        always("data", Shape::Object, "more, as the kind has it"),
+    ],
+};
+
+/// Events, as far as they are remembered.
+pub static EVENTS: Record = Record {
+    name: "Events",
+    fields: &[
+        always("events", Shape::List(&Shape::Record(&EVENT)), "oldest first"),
+        always("last", Shape::Integer, "the number to go on from"),
+        always("missed", Shape::Integer, "how many after `since` are forgotten"),
+    ],
+};
+
 /// `resolve`.
 pub static RESOLVED: Record = Record {
     name: "Resolved",

@@ -1,6 +1,7 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
 use super::events::Event;
+use super::feed;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
 use super::selection::{Chosen, selection};
@@ -80,7 +81,9 @@ struct Resolved {
 }
 
 /// A list of names; one alone needs no brackets.
-fn one_or_many<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Vec<String>, D::Error> {
+pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
+    source: D,
+) -> std::result::Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Names {
@@ -140,6 +143,7 @@ fn dispatch(
             _ => Err(Error::new(Kind::Refused, "a channel is opened on the unix socket")),
         },
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
+        Id::Events => feed::events(daemon, params.parse(op)?, asker),
         Id::Health => json_of(&health(daemon)),
         Id::Namespaces => {
             let Fresh { fresh, wait_ms, chosen } = params.parse(op)?;

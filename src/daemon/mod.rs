@@ -4,6 +4,7 @@
 mod answers;
 mod channel;
 mod events;
+mod feed;
 mod follow;
 mod http;
 mod left;
@@ -33,6 +34,7 @@ use crate::catalog::cache::Cache;
 use crate::config::{self, LoadOptions};
 use crate::error::Result;
 use crate::log;
+use crate::observe::{Event as Happened, kinds};
 use crate::paths::{self, Dirs};
 use crate::pool::{Pool, PoolConfig};
 use crate::proc::{self, signals};
@@ -161,6 +163,10 @@ fn boot(
         current.socket.display()
     ));
     current.config.warnings.iter().for_each(log::warn);
+    daemon.pool.bus().publish(Happened::new(
+        &kinds::DAEMON_STARTED,
+        json!({"pid": daemon.origin.pid, "version": VERSION, "key": current.config.key}),
+    ));
     notice(&format!("serving {} on {}", describe(&current), current.socket.display()));
     Ok(Life {
         daemon,

@@ -57,6 +57,8 @@ pub static ALL: &[&dyn Declared] = &[
     &OUTPUT_MEDIA,
     &OUTPUT_MEDIA_DIR,
     &LOGGING_LEVEL,
+    &EVENTS_HISTORY,
+    &EVENTS_HEARTBEAT,
     &DAEMON_AUTOSTART,
     &DAEMON_ENDPOINT,
     &DAEMON_SOCKET,

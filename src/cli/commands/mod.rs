@@ -12,6 +12,7 @@ pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod events;
 pub mod exec;
 pub mod help;
 pub mod init;
@@ -46,6 +47,7 @@ pub static COMMANDS: &[&Command] = &[
     &client::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
+    &events::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
     &stop::COMMAND,
