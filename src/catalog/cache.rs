@@ -364,7 +364,7 @@ mod tests {
             assert!(cache.load_rows("s", "d", DAY).is_none(), "cut at {end}");
         }
         let text = String::from_utf8(whole.clone()).unwrap();
-        let newer = text.replacen("\"mcpx\":1", "\"mcpx\":9", 1);
+        let newer = text.replacen(&format!("\"mcpx\":{VERSION}"), "\"mcpx\":9", 1);
         let other = text.replacen("\"server\":\"s\"", "\"server\":\"t\"", 1);
         let huge = text.replacen("\"rows\":", "\"rows\":1844674407370955", 1);
         let grown = format!("{text} ");

@@ -117,11 +117,10 @@ fn zsh_completes() {
                zpty z zsh -f -i
                zpty -w z 'PS1= PS2= RPS1=; unsetopt zle_bracketed_paste 2>/dev/null; autoload -Uz compinit; compinit -D -u; source <(mcpx completions zsh); show() {{ print -r -- "<<$BUFFER>>"; zle kill-whole-line }}; zle -N show; bindkey "^X" show; print REA""DY'
                zpty -r z out '*READY*' || exit 1
-               zpty -w -n z {typed}
+               zpty -w -n z $'{line}\t\x18'
                zpty -r z out '*<<*>>*' || exit 1
                print -r -- "$out"
-               zpty -d z"#,
-            typed = format!("$'{line}\\t\\x18'")
+               zpty -d z"#
         );
         let said = shell(&world, "zsh", &["-f", "-c", &script])?;
         let (_, after) = said.rsplit_once("<<").unwrap_or_else(|| panic!("{line}: {said}"));
