@@ -6,7 +6,7 @@ mod cancel;
 mod client;
 mod era;
 mod error;
-mod http;
+pub mod http;
 #[cfg(test)]
 mod http_tests;
 mod jsonrpc;

@@ -92,6 +92,8 @@ pub struct Link {
     pub endpoint: String,
     /// The token for the endpoint; empty when it has none.
     pub token: String,
+    /// The authorities by which the endpoint is known, where they are not the system's; may be empty.
+    pub ca_file: String,
     /// The nearest configuration file.
     pub config_path: Option<PathBuf>,
     /// A connection that was upgraded to a channel, where [`Prepared::wants_channel`] says so.
@@ -234,6 +236,15 @@ fn check_export(spec: &RunSpec, target: &Target) -> Result<()> {
         Target::Interpreter { program, .. } => {
             wrong(&format!("a script that {} runs has no exports", program.to_string_lossy()))
         }
+    }
+}
+
+/// The variable by which a runtime learns of further authorities.
+fn trust_variable(runtime: &str, python: bool) -> Option<&'static str> {
+    match runtime {
+        "deno" => Some("DENO_CERT"),
+        "node" | "bun" => Some("NODE_EXTRA_CA_CERTS"),
+        _ => python.then_some("SSL_CERT_FILE"),
     }
 }
 
@@ -392,6 +403,11 @@ impl Prepared {
             && !colored("FORCE_COLOR")
         {
             environment.set("NO_COLOR", "1");
+        }
+        if let Some(name) = trust_variable(&run.runtime, python).filter(|_| !link.ca_file.is_empty())
+            && environment.get(name).is_none()
+        {
+            environment.set(name, &link.ca_file);
         }
         if let Some(dir) = client.path.parent().filter(|_| python) {
             environment.set("PYTHONPATH", search_first(dir, environment.get("PYTHONPATH")));

@@ -23,6 +23,7 @@ mod layers;
 mod permissions;
 mod python;
 mod real_servers;
+mod remote;
 mod run_scripts;
 mod script_options;
 mod servers;

@@ -13,6 +13,11 @@ const SKIP_DEFAULT: Param =
     in_query("skipDefault", Shape::Boolean, "without the servers that name no profile");
 const ALL_PROFILES: Param = in_query("allProfiles", Shape::Boolean, "every server, whatever its profiles");
 
+const KNOWN: Param = in_query(
+    "known",
+    Shape::Boolean,
+    "ask no server: only what is known of each already, `unknown` where that is nothing",
+);
 const FRESH: Param =
     in_query("fresh", Shape::Boolean, "ask the servers again instead of answering from the cache");
 const WAIT: Param = in_query(
@@ -28,7 +33,7 @@ pub(super) static TABLE: &[Operation] = &[
         name: "namespaces",
         method: Method::Get,
         path: "/v1/namespaces",
-        params: &[FRESH, WAIT, PROFILE, SKIP_DEFAULT, ALL_PROFILES],
+        params: &[FRESH, KNOWN, WAIT, PROFILE, SKIP_DEFAULT, ALL_PROFILES],
         returns: Returns::Record(&r::NAMESPACES),
         mutates: false,
         waits: true,
