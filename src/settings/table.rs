@@ -4,12 +4,14 @@
 mod daemon;
 mod general;
 mod scripts;
+mod serve;
 mod servers;
 
 use super::declared::Declared;
 pub use daemon::*;
 pub use general::*;
 pub use scripts::*;
+pub use serve::*;
 pub use servers::*;
 
 /// Every setting, family by family.
@@ -53,6 +55,10 @@ pub static ALL: &[&dyn Declared] = &[
     &SCRIPT_TIMEOUT,
     &SCRIPT_KILL_GRACE,
     &SCRIPT_CAPTURE_LIMIT,
+    &SERVE_MODE,
+    &SERVE_TOOLS,
+    &SERVE_INSTRUCTIONS,
+    &SERVE_LIST_TTL,
     &OUTPUT_JSON,
     &OUTPUT_COLOR,
     &OUTPUT_MEDIA,

@@ -26,5 +26,6 @@ mod real_servers;
 mod remote;
 mod run_scripts;
 mod script_options;
+mod serve;
 mod servers;
 mod settings;

@@ -26,6 +26,7 @@ pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
+pub mod serve;
 pub mod servers;
 pub mod settings;
 pub mod status;
@@ -45,6 +46,7 @@ pub static COMMANDS: &[&Command] = &[
     &run::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
+    &serve::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
