@@ -1,5 +1,5 @@
-//! Named scripts: files in `.mcpx/scripts` of a directory or one above it, and
-//! in the user's configuration directory. Reads first lines; runs nothing.
+//! Named scripts: files in `.mcpx/scripts` of a directory or one above it, in
+//! the directories of `script.dirs`, and in the user's configuration directory. Reads first lines; runs nothing.
 
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
@@ -35,9 +35,10 @@ pub struct NamedScript {
     pub shadowed: bool,
 }
 
-/// The directories that are searched, the nearest first.
-pub fn directories(cwd: &Path, dirs: &Dirs) -> Vec<PathBuf> {
+/// The directories that are searched, the nearest first; `further` is what `script.dirs` says.
+pub fn directories(cwd: &Path, dirs: &Dirs, further: &[String]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".mcpx").join("scripts")).collect();
+    found.extend(further.iter().map(|d| cwd.join(d)));
     found.extend(dirs.config.as_ref().map(|c| c.join("scripts")));
     let mut seen = HashSet::new();
     found.retain(|d| seen.insert(d.clone()) && d.is_dir());
@@ -45,10 +46,10 @@ pub fn directories(cwd: &Path, dirs: &Dirs) -> Vec<PathBuf> {
 }
 
 /// Every named script, by directory (the nearest first) and name.
-pub fn list(cwd: &Path, dirs: &Dirs) -> Vec<NamedScript> {
+pub fn list(cwd: &Path, dirs: &Dirs, further: &[String]) -> Vec<NamedScript> {
     let mut scripts = Vec::new();
     let mut seen = HashSet::new();
-    for dir in directories(cwd, dirs) {
+    for dir in directories(cwd, dirs, further) {
         let mut here: Vec<(String, usize, PathBuf)> = std::fs::read_dir(&dir)
             .into_iter()
             .flatten()
@@ -73,14 +74,30 @@ fn rank(path: &Path) -> Option<usize> {
     EXTENSIONS.iter().position(|e| *e == extension).filter(|_| path.is_file())
 }
 
+/// Where scripts are looked for.
+#[derive(Clone, Copy)]
+pub struct Places<'a> {
+    /// Where a path was typed.
+    pub from: &'a Path,
+    /// Where the script will run.
+    pub cwd: &'a Path,
+    /// The user's directories.
+    pub dirs: &'a Dirs,
+    /// `script.dirs`.
+    pub further: &'a [String],
+    /// `script.interpreter`.
+    pub interpreters: &'a Value,
+}
+
 /// Finds what `mcpx run` was given: a path, the name of a script, or either without the extension.
-/// `interpreters` is `script.interpreter`, whose extensions count as well.
+/// The extensions of `script.interpreter` count as well.
 ///
 /// # Errors
 /// `NoScript` when there is neither, `Usage` when a directory has two of the name.
 ///
 /// A path is meant from `from`, where it was typed; names are looked for from `cwd`, where the script will run.
-pub fn find(wanted: &str, from: &Path, cwd: &Path, dirs: &Dirs, interpreters: &Value) -> Result<PathBuf> {
+pub fn find(wanted: &str, places: &Places) -> Result<PathBuf> {
+    let &Places { from, cwd, dirs, further, interpreters } = places;
     let direct = from.join(wanted);
     // A file beats all, and what is there but is none is told by whoever reads it.
     if direct.is_file() || wanted.contains('/') && direct.exists() {
@@ -92,7 +109,7 @@ pub fn find(wanted: &str, from: &Path, cwd: &Path, dirs: &Dirs, interpreters: &V
     if wanted.contains('/') {
         return Ok(direct);
     }
-    for dir in directories(cwd, dirs) {
+    for dir in directories(cwd, dirs, further) {
         let exact = dir.join(wanted);
         if rank(&exact).is_some() {
             return Ok(exact);
@@ -105,7 +122,7 @@ pub fn find(wanted: &str, from: &Path, cwd: &Path, dirs: &Dirs, interpreters: &V
     if direct.exists() {
         return Ok(direct); // not a file: whoever reads it says what it is
     }
-    let names: Vec<String> = list(cwd, dirs).into_iter().map(|s| s.name).collect();
+    let names: Vec<String> = list(cwd, dirs, further).into_iter().map(|s| s.name).collect();
     let error = Error::new(
         Kind::NoScript,
         format!(
@@ -202,7 +219,7 @@ mod tests {
             runtime: root.clone(),
         };
         let cwd = root.join("a/b");
-        let rows: Vec<_> = list(&cwd, &dirs)
+        let rows: Vec<_> = list(&cwd, &dirs, &[])
             .into_iter()
             .map(|s| (s.name, s.description.unwrap_or_default(), s.shadowed))
             .collect();
@@ -218,28 +235,45 @@ mod tests {
                 row("tidy", "Tidies up.", false),
             ]
         );
-        assert_eq!(find("sync", &cwd, &cwd, &dirs, &Value::Null).unwrap(), near.join("sync.ts"));
-        assert_eq!(find("sync.sh", &cwd, &cwd, &dirs, &Value::Null).unwrap(), far.join("sync.sh"));
-        assert_eq!(find("./x.ts", &cwd, &cwd, &dirs, &Value::Null).unwrap(), cwd.join("./x.ts"));
+        let none = Value::Null;
+        fn at<'a>(cwd: &'a Path, dirs: &'a Dirs, further: &'a [String], own: &'a Value) -> Places<'a> {
+            Places { from: cwd, cwd, dirs, further, interpreters: own }
+        }
+        assert_eq!(find("sync", &at(&cwd, &dirs, &[], &none)).unwrap(), near.join("sync.ts"));
+        assert_eq!(find("sync.sh", &at(&cwd, &dirs, &[], &none)).unwrap(), far.join("sync.sh"));
+        assert_eq!(find("./x.ts", &at(&cwd, &dirs, &[], &none)).unwrap(), cwd.join("./x.ts"));
         std::fs::write(cwd.join("sync"), "echo").unwrap();
         assert_eq!(
-            find("sync", &cwd, &cwd, &dirs, &Value::Null).unwrap(),
+            find("sync", &at(&cwd, &dirs, &[], &none)).unwrap(),
             cwd.join("sync"),
             "a file in the directory comes first"
         );
-        let e = find("sink", &cwd, &cwd, &dirs, &Value::Null).unwrap_err();
+        let more = root.join("more");
+        std::fs::create_dir_all(&more).unwrap();
+        for name in ["tidy.sh", "extra.sh"] {
+            std::fs::write(more.join(name), "echo").unwrap();
+        }
+        let further = [more.to_str().unwrap().to_owned(), "absent".to_owned()];
+        assert_eq!(find("extra", &at(&cwd, &dirs, &further, &none)).unwrap(), more.join("extra.sh"));
+        assert_eq!(
+            find("tidy", &at(&cwd, &dirs, &further, &none)).unwrap(),
+            more.join("tidy.sh"),
+            "before the user's"
+        );
+        assert_eq!(directories(&cwd, &dirs, &further).len(), 4);
+        let e = find("sink", &at(&cwd, &dirs, &[], &none)).unwrap_err();
         assert_eq!(e.exit_code(), 127);
         assert!(e.to_string().contains("\"sync\""), "{e}");
         std::fs::write(cwd.join("here.rb2"), "").unwrap();
-        assert!(find("here", &cwd, &cwd, &dirs, &Value::Null).is_err());
+        assert!(find("here", &at(&cwd, &dirs, &[], &none)).is_err());
         let own = serde_json::json!({"rb2": "ruby"});
-        assert_eq!(find("here", &cwd, &cwd, &dirs, &own).unwrap(), cwd.join("here.rb2"));
+        assert_eq!(find("here", &at(&cwd, &dirs, &[], &own)).unwrap(), cwd.join("here.rb2"));
         std::fs::write(cwd.join("here.tsx"), "").unwrap();
-        let e = find("./here", &cwd, &cwd, &dirs, &own).unwrap_err();
+        let e = find("./here", &at(&cwd, &dirs, &[], &own)).unwrap_err();
         assert!(e.message().contains("here.tsx or ") && e.message().ends_with("here.rb2"), "{e}");
         std::fs::write(near.join("sync.js"), "").unwrap();
         std::fs::remove_file(cwd.join("sync")).unwrap();
-        assert!(find("sync", &cwd, &cwd, &dirs, &Value::Null).unwrap_err().message().contains("sync.js"));
+        assert!(find("sync", &at(&cwd, &dirs, &[], &none)).unwrap_err().message().contains("sync.js"));
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -19,8 +19,8 @@ use crate::log;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{
-    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER, SCRIPT_KILL_GRACE,
-    SCRIPT_LOG_SOURCE, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
+    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_DIRS, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER,
+    SCRIPT_KILL_GRACE, SCRIPT_LOG_SOURCE, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
 };
 use crate::util::Env;
 use std::ffi::{OsStr, OsString};
@@ -154,7 +154,14 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         }
         Source::Script(wanted) => {
             let interpreters = settings.get(&SCRIPT_INTERPRETER);
-            named::find(wanted, &spec.from, &spec.cwd, dirs, &interpreters).and_then(|path| {
+            let places = named::Places {
+                from: &spec.from,
+                cwd: &spec.cwd,
+                dirs,
+                further: &settings.get(&SCRIPT_DIRS),
+                interpreters: &interpreters,
+            };
+            named::find(wanted, &places).and_then(|path| {
                 let path = dispatch::absolute(&path);
                 let (target, asked) = dispatch::inspect(&path, &interpreters)?;
                 script = Some(path);
@@ -194,7 +201,7 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         base: inherited(&settings.get(&SCRIPT_INHERIT_ENV), env),
         cache: writable(dirs),
         around,
-        script_dirs: named::directories(&spec.cwd, dirs),
+        script_dirs: named::directories(&spec.cwd, dirs, &settings.get(&SCRIPT_DIRS)),
         log_level: settings.get(&LOGGING_LEVEL),
         log_source: settings.get(&SCRIPT_LOG_SOURCE),
         timeout: (!timeout.is_zero()).then_some(timeout),

@@ -8,6 +8,7 @@ mod harness;
 
 mod call;
 mod catalog;
+mod completions;
 mod config;
 mod constants;
 mod daemon;
