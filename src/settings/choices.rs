@@ -67,6 +67,13 @@ pub const ENV_LEVELS: &[Choice] = &[
 /// On, off, or as it fits.
 pub const SWITCH: &[Choice] = &[("auto", "as it fits"), ("on", "always"), ("off", "never")];
 
+/// What hosts are offered.
+pub const SERVE_MODES: &[Choice] = &[
+    ("code", "the `mcpx_*` tools: few, however many servers there are"),
+    ("passthrough", "the servers' own tools, as `server__tool`"),
+    ("both", "both"),
+];
+
 /// Levels of a log record, lowest first.
 pub const LEVELS: &[Choice] = &[
     ("trace", "everything"),

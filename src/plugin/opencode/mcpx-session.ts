@@ -500,7 +500,9 @@ function hits(answer: any): string {
 }
 
 function declarations(answer: any): unknown {
-  return answer?.text ?? answer?.types ?? answer?.declarations ?? answer?.schemas ?? answer;
+  if (!Array.isArray(answer?.types)) return answer?.schemas ?? answer;
+  const failed: any[] = answer.errors ?? [];
+  return [...answer.types.map((t: any) => t.typescript), ...failed.map((f) => `// ${f.server}: ${f.error?.message}`)].join("\n");
 }
 
 function outcome(answer: any): string {

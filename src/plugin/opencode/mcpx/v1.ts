@@ -326,6 +326,44 @@ export interface ServerError {
   error: ErrorRecord;
 }
 
+export interface Hits {
+  /** the tools, best first */
+  hits: Hit[];
+  /** the words that were searched for instead, where nothing fits those given */
+  near?: string;
+  /** one a server that was not searched */
+  errors: ServerError[];
+}
+
+export interface Hit {
+  /** the server's configured name */
+  server: string;
+  /** the tool's exact name */
+  tool: string;
+  /** how a program calls it */
+  signature: string;
+  /** what it does */
+  description: string;
+  /** it matches every word */
+  all: boolean;
+}
+
+export interface Types {
+  /** one a server that could be read */
+  types: TypeScript[];
+  /** one a server that could not */
+  errors: ServerError[];
+}
+
+export interface TypeScript {
+  /** the server's configured name */
+  server: string;
+  /** the identifier that stands for it in a program */
+  ident: string;
+  /** its declarations */
+  typescript: string;
+}
+
 export interface Restarted {
   /** how many instances were stopped */
   restarted: number;
@@ -488,6 +526,36 @@ export interface SchemasParams {
   allProfiles?: boolean;
 }
 
+export interface SearchParams {
+  /** words; tools that match all of them come first */
+  query: string;
+  /** how many tools at most; `search.limit` when absent */
+  limit?: number;
+  /** how long to wait for servers that are still starting, in milliseconds; each server's `startTimeout` when absent */
+  waitMs?: number;
+  /** the servers of these profiles besides the default set; with none of the three, every server, or those of the run */
+  profile?: string[];
+  /** without the servers that name no profile */
+  skipDefault?: boolean;
+  /** every server, whatever its profiles */
+  allProfiles?: boolean;
+}
+
+export interface TypesParams {
+  /** only these servers, by name or identifier; every enabled one that is selected when absent */
+  server?: string[];
+  /** signatures alone, without descriptions */
+  brief?: boolean;
+  /** how long to wait for servers that are still starting, in milliseconds; each server's `startTimeout` when absent */
+  waitMs?: number;
+  /** the servers of these profiles besides the default set; with none of the three, every server, or those of the run */
+  profile?: string[];
+  /** without the servers that name no profile */
+  skipDefault?: boolean;
+  /** every server, whatever its profiles */
+  allProfiles?: boolean;
+}
+
 export interface RefreshParams {
   /** only these servers, by name or identifier; every enabled one that is selected when absent */
   servers?: string[];
@@ -595,6 +663,10 @@ export interface V1 {
   namespaces(params?: NamespacesParams, how?: How): Promise<Namespaces>;
   /** `GET /v1/schemas`: the tools of servers, with their JSON Schemas. */
   schemas(params?: SchemasParams, how?: How): Promise<Schemas>;
+  /** `GET /v1/search`: find tools of all servers by words, best first. */
+  search(params: SearchParams, how?: How): Promise<Hits>;
+  /** `GET /v1/types`: TypeScript declarations of servers' tools: their arguments and results. */
+  types(params?: TypesParams, how?: How): Promise<Types>;
   /** `POST /v1/refresh`: read the servers' tools again. */
   refresh(params?: RefreshParams, how?: How): Promise<Namespaces>;
   /** `POST /v1/restart`: stop server instances; the next call starts them anew. */
@@ -629,6 +701,8 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
   namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "known", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   schemas: { method: "GET", path: "/v1/schemas", query: ["server", "fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
+  search: { method: "GET", path: "/v1/search", query: ["query", "limit", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
+  types: { method: "GET", path: "/v1/types", query: ["server", "brief", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   refresh: { method: "POST", path: "/v1/refresh", query: [], body: ["servers", "selection"] },
   restart: { method: "POST", path: "/v1/restart", query: [], body: ["server", "session"] },
   servers: { method: "GET", path: "/v1/servers", query: ["profile", "skipDefault", "allProfiles"], body: [] },
