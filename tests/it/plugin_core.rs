@@ -164,7 +164,11 @@ fn a_daemon_without_its_info_file_or_with_a_long_path_is_still_a_daemon() {
     let _ = long.mcpx(["call", "demo.echo", "text=x"]).run();
     let read = |dir: &Path| {
         let mut files = std::fs::read_dir(dir).unwrap().flatten().map(|e| e.path());
-        files.find(|p| p.extension().is_some_and(|e| e == "json")).unwrap()
+        let info = |p: &std::path::PathBuf| {
+            let name = p.file_name().unwrap().to_string_lossy();
+            name.starts_with("daemon-") && name.ends_with(".json")
+        };
+        files.find(info).unwrap()
     };
     let file = read(&deep);
     let info: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
