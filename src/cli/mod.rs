@@ -13,6 +13,7 @@ pub mod help;
 pub mod interrupt;
 pub mod out;
 pub mod progress;
+pub mod questions;
 pub mod result;
 pub mod running;
 pub mod schemas;

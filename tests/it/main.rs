@@ -13,6 +13,7 @@ mod constants;
 mod daemon;
 mod demo;
 mod docs;
+mod elicit;
 mod eras;
 mod events;
 mod exec;

@@ -7,6 +7,7 @@ mod process;
 pub mod tools;
 mod world;
 
+pub use command::Output;
 pub use process::{Background, alive, free_port, signal, wait_until};
 pub use tools::Runtime;
 pub use world::World;
