@@ -5,6 +5,7 @@ mod answers;
 mod asks;
 mod calling;
 mod channel;
+mod discover;
 mod events;
 mod feed;
 mod follow;

@@ -1,7 +1,7 @@
 //! Servers that ask while they work: the question is printed, somebody answers
 //! it, and the call's result is collected; in both eras.
 
-use crate::harness::{Output, Runtime, World, wait_until};
+use crate::harness::{Output, Runtime, World, free_port, tools, wait_until};
 use serde_json::{Value, json};
 
 /// The arguments of the fake server's tool that asks for two seats.
@@ -141,6 +141,41 @@ fn what_cannot_be_answered_here_is_refused_at_once() {
     world.mcpx(["call", "new.ask", &arguments]).status(69).stderr_has("sampling/createMessage").check();
     let roots = json!({"method": "roots/list"}).to_string();
     world.mcpx(["call", "new.ask", &roots]).run().says(&["roots"]);
+}
+
+#[test]
+fn a_question_outside_of_any_call_waits_to_be_found() {
+    let world = World::fake(&["--ask", "elicitation/create"]);
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let question = wait_until("the question", || {
+        world.mcpx(["--json", "elicit"]).run().json()["questions"].as_array().unwrap().first().cloned()
+    });
+    assert_eq!((&question["server"], &question["tool"]), (&json!("fake"), &Value::Null));
+    let _ = world.mcpx(["elicit", "cancel", &word(&question["id"])]).run();
+    let told = wait_until("the answer", || {
+        let text = world.mcpx(["call", "fake.asked"]).run().stdout();
+        (text.trim() != "no answer yet").then_some(text)
+    });
+    assert!(told.contains("\"action\":\"cancel\""), "{told}");
+}
+
+#[test]
+fn a_real_server_asks_over_http_and_over_its_pipe() {
+    let port = free_port();
+    let _server = tools::everything_at(port, "streamableHttp");
+    let world = World::new()
+        .server("web", json!({"url": format!("http://127.0.0.1:{port}/mcp")}))
+        .server("pipe", tools::npm_server("everything", &["stdio"]));
+    for server in ["web", "pipe"] {
+        let tool = format!("{server}.trigger-elicitation-request");
+        let output = world.mcpx(["--json", "call", &tool]).status(75).any_stderr().run();
+        let asked = output.json()["error"]["raw"]["inputRequired"].clone();
+        let question = &asked["questions"][0];
+        assert!(question["schema"]["properties"].is_object(), "{question}");
+        let (id, task) = (word(&question["id"]), word(&asked["callId"]));
+        let _ = world.mcpx(["elicit", "decline", &id]).run();
+        world.mcpx(["task", "result", &task]).run().says(&["declin"]);
+    }
 }
 
 #[test]

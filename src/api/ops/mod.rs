@@ -33,6 +33,7 @@ pub enum Id {
     Resolve,
     Restart,
     Schemas,
+    Search,
     Servers,
     SetSetting,
     Setting,
@@ -42,6 +43,7 @@ pub enum Id {
     Task,
     TaskResult,
     Tasks,
+    Types,
     UnsetSetting,
 }
 

@@ -16,7 +16,7 @@ use std::io;
 pub static COMMAND: Command = Command {
     name: "elicit",
     group: Group::Run,
-    words: "[list|show|answer|decline|cancel|watch] [<question>] [<json>]",
+    words: "[list|show|answer|decline|cancel|watch] [<id>] [<arguments>]",
     count: (0, MANY),
     rest: Rest::Mixed,
     summary: "Show what servers ask while they work, and answer it",

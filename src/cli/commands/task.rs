@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub static COMMAND: Command = Command {
     name: "task",
     group: Group::Run,
-    words: "[list|show|result|cancel] [<task>]",
+    words: "[list|show|result|cancel] [<id>]",
     count: (0, MANY),
     rest: Rest::Mixed,
     summary: "Show calls that wait for an answer, and collect their results",
