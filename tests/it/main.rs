@@ -20,6 +20,7 @@ mod events;
 mod exec;
 mod faults;
 mod inherit_env;
+mod launcher;
 mod layers;
 mod permissions;
 mod python;
