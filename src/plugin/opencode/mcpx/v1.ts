@@ -256,6 +256,66 @@ export interface NamespaceName {
   ident: string;
 }
 
+export interface Questions {
+  /** the open ones, oldest first */
+  questions: Question[];
+}
+
+export interface Question {
+  /** names it */
+  id: string;
+  /** who asks */
+  server: string;
+  /** the tool whose call asks */
+  tool?: string;
+  /** the task that goes on once it is answered */
+  task?: string;
+  /** the session of that call */
+  session?: string;
+  /** `form`, or `url` when something is to be opened */
+  mode: string;
+  /** what is asked */
+  message: string;
+  /** the form, as a JSON Schema */
+  schema?: Record<string, unknown>;
+  /** what is to be opened */
+  url?: string;
+  /** the server's own name for it */
+  elicitationId?: string;
+  /** when, milliseconds since 1970 */
+  askedAt: number;
+  /** when it is cancelled unanswered, milliseconds since 1970 */
+  expiresAt: number;
+  /** `accept`, `decline` or `cancel`, once it is answered */
+  outcome?: string;
+}
+
+export interface Tasks {
+  /** oldest first */
+  tasks: Task[];
+}
+
+export interface Task {
+  /** names it; the `callId` of `inputRequired` */
+  id: string;
+  /** who works on it */
+  server: string;
+  /** the tool that was called */
+  tool: string;
+  /** the session that it belongs to */
+  session?: string;
+  /** working, input_required, completed, failed or cancelled */
+  status: string;
+  /** milliseconds since 1970 */
+  createdAt: number;
+  /** milliseconds since 1970 */
+  finishedAt?: number;
+  /** why it failed */
+  message?: string;
+  /** what its server waits to be told */
+  questions?: Question[];
+}
+
 export interface Namespaces {
   /** one row a server, in the configuration's order */
   namespaces: Namespace[];
@@ -496,6 +556,37 @@ export interface CloseRunParams {
   run: string;
 }
 
+export interface QuestionParams {
+  /** the question's id */
+  id: string;
+}
+
+export interface AnswerQuestionParams {
+  /** the question's id */
+  id: string;
+  /** `accept`, `decline` or `cancel` */
+  action: string;
+  /** the fields, where a form is accepted; those with a default may be left out */
+  content?: Record<string, unknown>;
+}
+
+export interface TaskParams {
+  /** the task's id */
+  id: string;
+}
+
+export interface TaskResultParams {
+  /** the task's id */
+  id: string;
+  /** how long to wait for it, in milliseconds; until it is there when absent */
+  waitMs?: number;
+}
+
+export interface CancelTaskParams {
+  /** the task's id */
+  id: string;
+}
+
 export interface NamespacesParams {
   /** ask the servers again instead of answering from the cache */
   fresh?: boolean;
@@ -659,6 +750,20 @@ export interface V1 {
   openRun(params?: OpenRunParams, how?: How): Promise<OpenedRun>;
   /** `DELETE /v1/runs/{run}`: close a run. */
   closeRun(params: CloseRunParams, how?: How): Promise<Done>;
+  /** `GET /v1/elicit`: what servers ask and nobody has answered yet. */
+  questions(_?: undefined, how?: How): Promise<Questions>;
+  /** `GET /v1/elicit/{id}`: one open question. */
+  question(params: QuestionParams, how?: How): Promise<Question>;
+  /** `POST /v1/elicit/{id}`: answer a question. */
+  answerQuestion(params: AnswerQuestionParams, how?: How): Promise<Question>;
+  /** `GET /v1/tasks`: the calls that go on although their caller was answered. */
+  tasks(_?: undefined, how?: How): Promise<Tasks>;
+  /** `GET /v1/tasks/{id}`: one task, with the questions that it waits for. */
+  task(params: TaskParams, how?: How): Promise<Task>;
+  /** `GET /v1/tasks/{id}/result`: the result of a task's call. */
+  taskResult(params: TaskResultParams, how?: How): Promise<Called>;
+  /** `DELETE /v1/tasks/{id}`: have a task stop. */
+  cancelTask(params: CancelTaskParams, how?: How): Promise<Task>;
   /** `GET /v1/namespaces`: every configured server, with what is known of it. */
   namespaces(params?: NamespacesParams, how?: How): Promise<Namespaces>;
   /** `GET /v1/schemas`: the tools of servers, with their JSON Schemas. */
@@ -699,6 +804,13 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs"] },
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
+  questions: { method: "GET", path: "/v1/elicit", query: [], body: [] },
+  question: { method: "GET", path: "/v1/elicit/{id}", query: [], body: [] },
+  answerQuestion: { method: "POST", path: "/v1/elicit/{id}", query: [], body: ["action", "content"] },
+  tasks: { method: "GET", path: "/v1/tasks", query: [], body: [] },
+  task: { method: "GET", path: "/v1/tasks/{id}", query: [], body: [] },
+  taskResult: { method: "GET", path: "/v1/tasks/{id}/result", query: ["waitMs"], body: [] },
+  cancelTask: { method: "DELETE", path: "/v1/tasks/{id}", query: [], body: [] },
   namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "known", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   schemas: { method: "GET", path: "/v1/schemas", query: ["server", "fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   search: { method: "GET", path: "/v1/search", query: ["query", "limit", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
