@@ -123,6 +123,9 @@ pub fn install(root: &Path, files: &[File], force: bool) -> Result<Vec<Step>> {
     let written: Map<String, Value> =
         files.iter().map(|f| (f.path.to_owned(), digest([f.text.as_bytes()], DIGITS).into())).collect();
     let path = root.join(MANIFEST);
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir).map_err(|e| trouble("making", dir, &e))?;
+    }
     let text = format!("{:#}\n", json!({"version": env!("CARGO_PKG_VERSION"), "files": written}));
     write_atomic(&path, text.as_bytes(), 0o644, false).map_err(|e| trouble("writing", &path, &e))?;
     Ok(steps)
@@ -146,9 +149,9 @@ pub fn uninstall(root: &Path, files: &[File], force: bool) -> Result<Vec<Step>> 
     }
     // Ours whatever it holds; without it what was kept counts as somebody's own.
     let _ = std::fs::remove_file(root.join(MANIFEST));
-    for file in files {
+    for path in files.iter().map(|f| f.path).chain([MANIFEST]) {
         // Fails on what is not empty, which is what it is for.
-        let mut dir = root.join(file.path);
+        let mut dir = root.join(path);
         while dir.pop() && dir != root && std::fs::remove_dir(&dir).is_ok() {}
     }
     Ok(steps)
@@ -183,7 +186,6 @@ mod tests {
         let changes = |steps: Vec<Step>| steps.into_iter().map(|s| s.1).collect::<Vec<_>>();
         let states = |files| status(&root, files).unwrap().into_iter().map(|s| s.1).collect::<Vec<_>>();
         assert_eq!(states(FILES), [State::Missing; 2]);
-        std::fs::create_dir_all(root.join("plugins/mcpx")).unwrap();
         assert_eq!(changes(install(&root, FILES, false).unwrap()), [Change::Wrote; 2]);
         assert_eq!(changes(install(&root, FILES, false).unwrap()), [Change::Unchanged; 2]);
         assert_eq!(states(NEWER), [State::Outdated, State::Current]);

@@ -26,7 +26,7 @@ pub static COMMAND: Command = Command {
     flags: &[Flag::switch("daemon", "Only the daemon: what the hook itself asks for")],
     settings: &[],
     examples: &[
-        example("eval \"$(mcpx hook bash)\"", "in ~/.bashrc; zsh alike, in ~/.zshrc"),
+        example("mcpx hook bash", "for ~/.bashrc, as eval \"$(mcpx hook bash)\"; zsh alike, in ~/.zshrc"),
         example("mcpx hook fish | source", "in ~/.config/fish/config.fish"),
     ],
     run,
