@@ -244,6 +244,8 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
     let log_before = std::fs::metadata(&log).map_or(0, |m| m.len());
     let mut env = boot.env.clone();
     OF_ONE_SESSION.iter().for_each(|name| env.remove(name));
+    // A server that asks for a daemon starts one for everybody: it is not to end with the server.
+    env.remove(proc::MARK);
     if env.get("MCPX_RUN").is_some() {
         OF_ONE_RUN.iter().for_each(|name| env.remove(name));
     }
@@ -265,6 +267,7 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
         own_group: true,
         own_session: true,
         die_with_parent: false,
+        marked: false,
     })
     .map_err(|e| Error::new(Kind::Unavailable, format!("starting the daemon {}: {e}", boot.exe.display())))?;
     let word = match child.take_stdout() {

@@ -272,6 +272,7 @@ fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Calle
     }
     let mut caller = runs::caller(context);
     if !caller.session.is_empty() {
+        daemon.sessions.touch_of(&caller);
         return (caller, false);
     }
     // A program that a run started calls by itself: it belongs to the run.
@@ -295,6 +296,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     let mut limits = limits(daemon, &wanted.context, asker);
     limits.extend(wanted.tools.map(Arc::new));
     let run = daemon.runs.open(wanted.context, tie, limits)?;
+    daemon.sessions.touch_of(&run.caller);
     run.carry(asker.carried.clone());
     let usable =
         |server: &ServerDef| server.enabled && server.problem.is_none() && run.selection.takes(server);
@@ -371,13 +373,16 @@ fn status(daemon: &Daemon) -> Value {
     json!({"daemon": described, "instances": instances})
 }
 
-fn instance(status: InstanceStatus) -> InstanceRow {
+/// An instance as it is shown.
+pub(super) fn instance(status: InstanceStatus) -> InstanceRow {
     InstanceRow {
         server: status.server,
         key: status.key,
         state: status.state.into(),
         pid: status.pid,
+        session: status.session,
         uptime_ms: u64::try_from(status.uptime.as_millis()).unwrap_or(u64::MAX),
+        idle_ms: u64::try_from(status.idle.as_millis()).unwrap_or(u64::MAX),
         calls: status.calls,
         in_flight: status.in_flight,
         queue: status.queue,
@@ -502,13 +507,14 @@ fn each_schema(
 fn refresh(daemon: &Arc<Daemon>, wanted: Refreshed, asker: &Asker<'_>) -> Result<Done> {
     let selection = selection(wanted.selection, asker);
     let Some(asked) = wanted.servers.filter(|s| !s.is_empty()) else {
+        // Somebody wants it tried now, whatever went wrong before.
+        daemon.pool.forgive(None);
         let all = daemon.pool.namespaces_of(true, None, &|server| selection.takes(server));
         return json_of(&json!({"namespaces": rows(daemon, &all)}));
     };
     let current = daemon.current();
-    for name in &asked {
-        known(&current, name)?;
-    }
+    let named = asked.iter().map(|name| known(&current, name)).collect::<Result<Vec<_>>>()?;
+    daemon.pool.forgive(Some(&named));
     let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true, None, &selection)
         .iter()
         .filter_map(|(name, schema)| Some(row(&current, current.config.server(name)?, schema)))

@@ -8,6 +8,7 @@ mod follow;
 mod http;
 mod left;
 mod logfile;
+mod media;
 mod names;
 mod peers;
 mod places;
@@ -15,6 +16,7 @@ mod router;
 mod runs;
 mod selection;
 mod servers;
+mod sessions;
 mod state;
 #[cfg(test)]
 mod testing;
@@ -25,6 +27,8 @@ mod unix;
 use self::events::{Event, Life};
 use self::follow::Watched;
 use self::logfile::LogFile;
+pub use self::left::guard;
+use self::media::Media;
 use self::names::Names;
 use self::peers::Peers;
 use self::state::{Current, Daemon, Origin, VERSION};
@@ -90,7 +94,7 @@ pub fn run(mut options: Options) -> Result<()> {
     };
     let dirs = &life.daemon.origin.dirs;
     left::sweep(dirs);
-    let record = left::keep(dirs);
+    let record = left::keep(dirs, &life.daemon.origin.env);
     let current = life.daemon.current();
     word(json!({"ready": {
         "key": current.config.key,
@@ -171,6 +175,7 @@ fn boot(
         dir,
         flags,
         overrides: Vec::new(),
+        media: Media::default(),
         again: false,
     })
 }

@@ -5,6 +5,7 @@ use super::logfile::LogFile;
 use super::peers::Peers;
 use super::places::Places;
 use super::runs::Runs;
+use super::sessions::Sessions;
 use crate::api::http::Limits;
 use crate::api::wire::{DaemonInfo, NamespaceName};
 use crate::catalog::names;
@@ -34,6 +35,8 @@ pub struct Daemon {
     pub pool: Arc<Pool>,
     /// The open runs.
     pub runs: Runs,
+    /// The sessions that outlast a run.
+    pub sessions: Sessions,
     /// The connections of the unix socket.
     pub peers: Arc<Peers>,
     /// How many connections may be open.
@@ -246,6 +249,7 @@ impl Daemon {
         Ok(Arc::new(Daemon {
             pool,
             runs: Runs::new()?,
+            sessions: Sessions::default(),
             peers,
             places: Places::new(limit),
             log,

@@ -11,6 +11,7 @@ pub mod daemons;
 pub mod demo_server;
 pub mod docs;
 pub mod exec;
+pub mod guard;
 pub mod help;
 pub mod init;
 pub mod ls;
@@ -57,5 +58,6 @@ pub static COMMANDS: &[&Command] = &[
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &guard::COMMAND,
     &docs::COMMAND,
 ];
