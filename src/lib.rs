@@ -16,6 +16,7 @@ pub mod daemon;
 pub mod error;
 pub mod log;
 pub mod mcp;
+pub mod observe;
 pub mod paths;
 pub mod pool;
 pub mod proc;

@@ -1,7 +1,7 @@
 //! The blocking client: one connection to a daemon's unix socket, asked one
 //! thing at a time. Knows nothing of how a daemon is found or started.
 
-use super::http::{self, Fault, Limits, Method, Reader};
+use super::http::{self, Fault, Limits, Method, Reader, Sink};
 use super::ops;
 use super::uri;
 use super::wire::{CallRequest, DaemonInfo, OpenRun, OpenedRun, SETTINGS_HEADER};
@@ -137,6 +137,20 @@ impl Client {
         self.exchange(method, path, body, Kind::Unavailable)
     }
 
+    /// Asks for something that comes in pieces: each goes to `sink` as it arrives. An answer that
+    /// comes at once is returned instead, as by [`Client::request`]; else the reply's body is empty.
+    /// When the sink fails the connection is closed, and so the daemon stops.
+    pub fn stream(&self, method: &str, path: &str, body: Option<&[u8]>, sink: Sink<'_>) -> Result<Reply> {
+        let method = Method::from_word(method)
+            .ok_or_else(|| Error::new(Kind::Internal, format!("{method} is not a method")))?;
+        let mut link = self.link();
+        let outcome = self.exchange_on(&mut link, method, path, body, Kind::Unavailable, Some(sink));
+        if outcome.is_err() && link.broken {
+            let _ = link.reader.source().shutdown(Shutdown::Both);
+        }
+        outcome
+    }
+
     /// The same with JSON values.
     pub fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let text = body.map(to_json).transpose()?;
@@ -184,7 +198,18 @@ impl Client {
     /// One request and its response; `broken` is what it means when the
     /// connection breaks after the request was sent.
     fn exchange(&self, method: Method, target: &str, body: Option<&[u8]>, broken: Kind) -> Result<Reply> {
-        let mut link = self.link();
+        self.exchange_on(&mut self.link(), method, target, body, broken, None)
+    }
+
+    fn exchange_on(
+        &self,
+        link: &mut Link,
+        method: Method,
+        target: &str,
+        body: Option<&[u8]>,
+        broken: Kind,
+        sink: Option<Sink<'_>>,
+    ) -> Result<Reply> {
         if link.broken {
             return Err(self.broke(Kind::Unavailable, "it is closed"));
         }
@@ -202,7 +227,11 @@ impl Client {
         }
         // A daemon that refuses a connection says why before it closes it.
         let limits = Limits { idle: timeout, ..Limits::PATIENT };
-        let response = match (link.reader.response(&limits), sent) {
+        let read = match sink {
+            Some(sink) => link.reader.stream(&limits, sink),
+            None => link.reader.response(&limits),
+        };
+        let response = match (read, sent) {
             (Ok(response), _) => response,
             (Err(_), Err(e)) => return Err(self.broke(Kind::Unavailable, &e.to_string())),
             (Err(Fault::Closed), Ok(())) if timeout.is_some_and(|t| begun.elapsed() >= t) => {
@@ -287,6 +316,7 @@ fn unwrap_result(mut body: Vec<u8>) -> Result<Box<RawValue>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::http::Head;
     use super::*;
     use std::io::Write;
     use std::sync::mpsc;
@@ -298,7 +328,7 @@ mod tests {
 
     fn wire(status: u16, body: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        http::write_response(&mut out, status, "", status < 500, &[body.as_bytes()]).unwrap();
+        http::write_response(&mut out, Head::json(status, status < 500), &[body.as_bytes()]).unwrap();
         out
     }
 

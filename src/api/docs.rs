@@ -1,9 +1,10 @@
 //! Renders the operations table: `docs/api.md` for people, an OpenAPI document
 //! for programs. Knows nothing of the daemon.
 
-use super::ops::{Field, OPERATIONS, Operation, Param, Place, Record, Returns, Shape};
+use super::ops::{self, Field, Operation, Param, Place, Record, Returns, Shape};
 use super::records;
 use crate::error::KINDS;
+use crate::observe::kinds;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -11,7 +12,7 @@ use std::fmt::Write as _;
 pub fn markdown() -> String {
     let mut out = String::from(
         "# The daemon's interface\n\n\
-         Made from `src/api/ops.rs` by `make docs`; edit that file, not this one.\n\n\
+         Made from `src/api/ops/` by `make docs`; edit that table, not this page.\n\n\
          JSON over HTTP/1.1, on a unix socket (this user only, no token) and, where `transport.tcp` is on, on \
          loopback with `Authorization: Bearer <token>`. Both are named in `daemon-<key>.json` in the state \
          directory. Unknown fields are ignored; a missing optional field is absent, not null. Times are \
@@ -24,7 +25,7 @@ pub fn markdown() -> String {
          kind. When the daemon is full it answers 503 with `Retry-After`.\n\n\
          | operation | request | what for |\n| --- | --- | --- |\n",
     );
-    for op in OPERATIONS {
+    for op in ops::all() {
         let _ = writeln!(
             out,
             "| [{0}](#{1}) | `{2} {3}` | {4} |",
@@ -35,7 +36,7 @@ pub fn markdown() -> String {
             op.help
         );
     }
-    for op in OPERATIONS {
+    for op in ops::all() {
         operation(&mut out, op);
     }
     out.push_str(
@@ -53,9 +54,12 @@ pub fn markdown() -> String {
          | `{\"id\":N,\"progress\":{…}}` | to the program: the server reports progress |\n\n\
          Operations on a channel: ",
     );
-    let names: Vec<String> =
-        OPERATIONS.iter().filter(|o| o.on_channel).map(|o| format!("`{}`", o.name)).collect();
+    let names: Vec<String> = ops::all().filter(|o| o.on_channel).map(|o| format!("`{}`", o.name)).collect();
     let _ = writeln!(out, "{}.", names.join(", "));
+    out.push_str("\n## Kinds of event\n\n| kind | when, and what `data` holds |\n| --- | --- |\n");
+    for kind in kinds::ALL {
+        let _ = writeln!(out, "| `{}` | {} |", kind.word, kind.help);
+    }
     out.push_str("\n## Kinds of error\n\n| kind | status | meaning |\n| --- | --- | --- |\n");
     for row in KINDS {
         let _ = writeln!(out, "| `{}` | {} | {} |", row.word, row.status, row.meaning);
@@ -99,6 +103,7 @@ fn operation(out: &mut String, op: &Operation) {
         Returns::Record(record) => reference(record),
         Returns::Frames => "`101`, then frames; see [the channel](#the-channel)".into(),
         Returns::Document(what) => (*what).into(),
+        Returns::Events(record) => format!("{}, or server-sent events", reference(record)),
     };
     let _ = writeln!(out, "\nReturns {returns}.");
 }
@@ -150,9 +155,9 @@ pub fn all_records() -> Vec<&'static Record> {
     }
     let mut found = Vec::new();
     record_of(&records::ERROR, &mut found);
-    for op in OPERATIONS {
+    for op in ops::all() {
         op.params.iter().for_each(|p| visit(&p.field.shape, &mut found));
-        if let Returns::Record(record) = &op.returns {
+        if let Returns::Record(record) | Returns::Events(record) = &op.returns {
             record_of(record, &mut found);
         }
     }
@@ -162,7 +167,7 @@ pub fn all_records() -> Vec<&'static Record> {
 /// The OpenAPI 3.1 document.
 pub fn openapi(version: &str) -> Value {
     let mut paths = Map::new();
-    for op in OPERATIONS {
+    for op in ops::all() {
         let entry = paths.entry(op.path).or_insert_with(|| json!({}));
         entry[op.method.word().to_lowercase()] = describe(op);
     }
@@ -216,6 +221,11 @@ fn describe(op: &Operation) -> Value {
     }
     let (status, success) = match &op.returns {
         Returns::Record(record) => ("200", content(&json!({"$ref": pointer(record)}), op.help)),
+        Returns::Events(record) => {
+            let mut answer = content(&json!({"$ref": pointer(record)}), op.help);
+            answer["content"]["text/event-stream"] = json!({"schema": {"type": "string"}});
+            ("200", answer)
+        }
         Returns::Frames => ("101", json!({"description": "frames follow"})),
         Returns::Document(what) => ("200", content(&json!({"type": "object"}), what)),
     };
@@ -296,10 +306,10 @@ mod tests {
                 _ => {}
             }
         }
-        assert!(seen > OPERATIONS.len());
+        assert!(seen > ops::all().count());
         let ids: usize =
             document["paths"].as_object().unwrap().values().map(|p| p.as_object().unwrap().len()).sum();
-        assert_eq!(ids, OPERATIONS.len());
+        assert_eq!(ids, ops::all().count());
     }
 
     #[test]

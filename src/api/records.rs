@@ -102,7 +102,9 @@ static INSTANCE: Record = Record {
         always("key", Shape::Text, "what it is keyed by: `global`, `session:<key>`, `cwd:<path>`, …"),
         always("state", Shape::Text, "`starting`, `ready`, `stopping`, `failed`"),
         maybe("pid", Shape::Integer, "the child; absent for a server over HTTP"),
+        maybe("session", Shape::Text, "the session that owns it"),
         always("uptimeMs", Shape::Integer, "milliseconds since it was started"),
+        always("idleMs", Shape::Integer, "milliseconds since a call was last in it; 0 while one is"),
         always("calls", Shape::Integer, "calls that it has answered"),
         always("inFlight", Shape::Integer, "calls that it is working on"),
         always("queue", Shape::Integer, "callers waiting for a place"),
@@ -117,6 +119,43 @@ pub static STATUS: Record = Record {
     fields: &[
         always("daemon", Shape::Record(&DAEMON), "the daemon itself"),
         always("instances", Shape::List(&Shape::Record(&INSTANCE)), "the servers' instances"),
+    ],
+};
+
+/// `session`, `newSession` and `keepSession`.
+pub static SESSION: Record = Record {
+    name: "Session",
+    fields: &[
+        always("key", Shape::Text, "what `--session` and `MCPX_SESSION_ID` name it by"),
+        maybe(
+            "createdAt",
+            Shape::Integer,
+            "when it was first heard of, milliseconds since 1970; absent for one that was made for a run",
+        ),
+        always("idleMs", Shape::Integer, "milliseconds since it was last used"),
+        maybe(
+            "keptUntil",
+            Shape::Integer,
+            "until when it stays although nobody uses it, milliseconds since 1970",
+        ),
+        always("ephemeral", Shape::Boolean, "it was made for one run, and ends with it"),
+        always("runs", Shape::Integer, "its open runs"),
+        always("instances", Shape::List(&Shape::Record(&INSTANCE)), "what it owns"),
+    ],
+};
+
+/// `sessions`.
+pub static SESSIONS: Record = Record {
+    name: "Sessions",
+    fields: &[always("sessions", Shape::List(&Shape::Record(&SESSION)), "by key")],
+};
+
+/// `endSession`.
+pub static ENDED: Record = Record {
+    name: "Ended",
+    fields: &[
+        always("session", Shape::Text, "its key"),
+        always("stopped", Shape::Integer, "how many servers were stopped"),
     ],
 };
 
@@ -325,6 +364,30 @@ pub static SETTING: Record = Record {
 pub static SETTINGS: Record = Record {
     name: "Settings",
     fields: &[always("settings", Shape::List(&Shape::Record(&SETTING)), "one row a setting")],
+};
+
+/// Something that happened.
+pub static EVENT: Record = Record {
+    name: "Event",
+    fields: &[
+        always("seq", Shape::Integer, "its number on this daemon's bus, from 1 on, without gaps"),
+        always("at", Shape::Integer, "when, in milliseconds since 1970"),
+        always("kind", Shape::Text, "what, as `family.what`"),
+        maybe("server", Shape::Text, "the server it is about"),
+        maybe("session", Shape::Text, "the session it belongs to"),
+        maybe("uri", Shape::Text, "the resource it is about"),
+        always("data", Shape::Object, "more, as the kind has it"),
+    ],
+};
+
+/// Events, as far as they are remembered.
+pub static EVENTS: Record = Record {
+    name: "Events",
+    fields: &[
+        always("events", Shape::List(&Shape::Record(&EVENT)), "oldest first"),
+        always("last", Shape::Integer, "the number to go on from"),
+        always("missed", Shape::Integer, "how many after `since` are forgotten"),
+    ],
 };
 
 /// `resolve`.

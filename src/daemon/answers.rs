@@ -1,10 +1,12 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
 use super::events::Event;
+use super::feed;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
 use super::selection::{Chosen, selection};
 use super::servers;
+use super::sessions;
 use super::state::{Current, Daemon, VERSION};
 use crate::api::ops::{Id, Operation};
 use crate::api::wire::{
@@ -64,6 +66,25 @@ struct OfKey {
 }
 
 #[derive(Deserialize)]
+struct OfSession {
+    session: String,
+}
+
+#[derive(Deserialize)]
+struct NewSession {
+    name: Option<String>,
+    #[serde(rename = "ttlMs")]
+    ttl_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    session: String,
+    #[serde(rename = "ttlMs")]
+    ttl_ms: u64,
+}
+
+#[derive(Deserialize)]
 struct NewValue {
     key: String,
     value: Value,
@@ -80,7 +101,9 @@ struct Resolved {
 }
 
 /// A list of names; one alone needs no brackets.
-fn one_or_many<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Vec<String>, D::Error> {
+pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
+    source: D,
+) -> std::result::Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Names {
@@ -140,6 +163,7 @@ fn dispatch(
             _ => Err(Error::new(Kind::Refused, "a channel is opened on the unix socket")),
         },
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
+        Id::Events => feed::events(daemon, params.parse(op)?, asker),
         Id::Health => json_of(&health(daemon)),
         Id::Namespaces => {
             let Fresh { fresh, wait_ms, chosen } = params.parse(op)?;
@@ -168,6 +192,21 @@ fn dispatch(
         Id::Servers => servers::list(daemon, params.parse(op)?, asker),
         Id::PutServer => servers::put(daemon, &params.parse(op)?, asker),
         Id::DeleteServer => servers::delete(daemon, &params.parse(op)?, asker),
+        Id::Sessions => json_of(&json!({"sessions": sessions::list(daemon)})),
+        Id::Session => json_of(&sessions::show(daemon, &params.parse::<OfSession>(op)?.session)?),
+        Id::NewSession => {
+            let NewSession { name, ttl_ms } = params.parse(op)?;
+            json_of(&sessions::new(daemon, name.as_deref(), ttl_ms.map(Duration::from_millis))?)
+        }
+        Id::KeepSession => {
+            let Kept { session, ttl_ms } = params.parse(op)?;
+            json_of(&sessions::keep(daemon, &session, Duration::from_millis(ttl_ms))?)
+        }
+        Id::EndSession => {
+            let session = params.parse::<OfSession>(op)?.session;
+            let stopped = sessions::end(daemon, &session)?;
+            json_of(&json!({"session": session, "stopped": stopped}))
+        }
         Id::Setting => json_of(&daemon.current().settings.row(&params.parse::<OfKey>(op)?.key)?),
         Id::Settings => json_of(&json!({"settings": daemon.current().settings.rows()})),
         Id::SetSetting => {

@@ -10,6 +10,7 @@ use super::peers::Stream;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::Run;
 use super::state::Daemon;
+use crate::api::http::Headers;
 use crate::api::{frame, ops};
 use crate::error::{Error, Kind, Result};
 use crate::log;
@@ -284,8 +285,9 @@ impl Channel {
         match outcome {
             Ok(Done::Json(text)) => self.send(&[head.as_bytes(), &text, b"}"]),
             Ok(Done::Tool(result)) => self.send(&[head.as_bytes(), result.get().as_bytes(), b"}"]),
-            Ok(Done::Channel(_)) => {
-                self.send_error(Some(id), &Error::new(Kind::Internal, "a channel cannot hold another"));
+            Ok(Done::Channel(_) | Done::Response(_)) => {
+                let error = Error::new(Kind::Internal, "a channel carries JSON, and no other channel");
+                self.send_error(Some(id), &error);
             }
             Err(error) => self.send_error(Some(id), &error),
         }
@@ -294,14 +296,15 @@ impl Channel {
     fn perform(self: &Arc<Channel>, job: &Job) -> Result<Done> {
         let op = ops::by_name(&job.op).ok_or_else(|| {
             let error = Error::new(Kind::NotFound, format!("there is no operation \"{}\"", job.op));
-            match crate::util::did_you_mean(&job.op, ops::OPERATIONS.iter().map(|o| o.name)) {
+            match crate::util::did_you_mean(&job.op, ops::all().map(|o| o.name)) {
                 Some(hint) => error.hint(hint),
                 None => error,
             }
         })?;
         let progress = job.progress.then(|| self.reporter(job.id));
         let (origin, carried) = (Origin::Channel(self.run.clone()), self.run.carried());
-        let asker = Asker { origin, held: None, cancel: &job.cancel, progress, carried };
+        static NONE: Headers = Headers(Vec::new());
+        let asker = Asker { origin, held: None, cancel: &job.cancel, progress, carried, headers: &NONE };
         answers::perform(&self.daemon, op, Params::Json(&job.text[job.params.clone()]), &asker)
     }
 

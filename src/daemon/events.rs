@@ -11,10 +11,11 @@ use crate::api::info;
 use crate::config::{self, Config, LoadOptions};
 use crate::error::{Error, Kind, Result};
 use crate::log;
+use crate::observe::{Event as Happened, kinds};
 use crate::proc;
 use crate::settings::{self, FlagValue, Layers, RuntimeValue, Settings, Taken};
 use crate::util::Env;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -166,7 +167,8 @@ impl Life {
         if daemon.origin.pid == FIRST_PROCESS {
             proc::reap_strays();
         }
-        self.media.look_after(&daemon.origin.dirs.media(), current.settings.get(&settings::OUTPUT_MEDIA_KEEP));
+        self.media
+            .look_after(&daemon.origin.dirs.media(), current.settings.get(&settings::OUTPUT_MEDIA_KEEP));
     }
 
     /// Nobody has needed a daemon that a command started for `autostart.idleExit`.
@@ -241,9 +243,14 @@ impl Life {
         Ok(())
     }
 
+    fn publish(&self, kind: &'static kinds::Kind, data: Value) {
+        self.daemon.pool.bus().publish(Happened::new(kind, data));
+    }
+
     fn report(&self, before: &Current, error: Error) {
         if before.problem.as_ref().map(Error::message) != Some(error.message()) {
             log::error(format_args!("keeping the last good configuration: {error}"));
+            self.publish(&kinds::CONFIG_BROKEN, json!({"message": error.message()}));
             self.update(before, Some(error));
         }
     }
@@ -319,12 +326,14 @@ impl Life {
             file.rename(&info::log_path(&self.daemon.origin.dirs, &key));
         }
         log::info(format_args!("following the configuration: key {} is now {key}", before.config.key));
+        self.publish(&kinds::CONFIG_CHANGED, json!({"key": key}));
         Ok(())
     }
 
     /// Stops: nobody new, an answer for everybody who waits, no process left.
     fn stop(mut self, why: &str) {
         log::info(format_args!("stopping: {why}"));
+        self.publish(&kinds::DAEMON_STOPPING, json!({"why": why}));
         self.daemon.set_stopping();
         self.names.hide();
         self.names.close();
@@ -335,6 +344,7 @@ impl Life {
         drop(self.tcp.take());
         self.daemon.runs.close_all();
         self.daemon.pool.shutdown();
+        self.daemon.pool.bus().close();
         if !self.daemon.activity.wait_quiet(LAST_WORDS) {
             log::warn("stopping although somebody still waits for an answer");
         }

@@ -39,7 +39,8 @@ struct Content {
     groups: Vec<Group>,
 }
 
-/// Keeps a record of this process's groups from now on; the first of them brings the guard.
+/// Keeps a record of this process's groups from now on. The first of them brings the guard,
+/// unless [`Record::post_guard`] did before.
 pub fn keep(dirs: &Dirs, env: &Env) -> Record {
     let pid = std::process::id();
     let start_ticks = proc::start_ticks(pid).unwrap_or(0);
@@ -65,6 +66,14 @@ fn write(path: &Path, pid: u32, start_ticks: u64, groups: &[Group]) {
     // Without the record only a daemon that is killed leaves something behind.
     if let Err(e) = util::write_atomic(path, &text, 0o600, false) {
         log::debug(format_args!("writing {}: {e}", path.display()));
+    }
+}
+
+impl Record {
+    /// Starts the guard now, so that it is there before the first server.
+    pub fn post_guard(&self) {
+        self.guard.called.store(true, Ordering::Release);
+        self.guard.start();
     }
 }
 
@@ -103,37 +112,36 @@ impl Guard {
         }
         // The spawner is who calls, and cannot wait for itself.
         let guard = guard.clone();
-        let _ = proc::thread::spawn("guard", move || {
-            if let Err(e) = guard.start() {
-                log::debug(format_args!("starting the guard: {e}; the next daemon ends what is left"));
-            }
-        });
+        let _ = proc::thread::spawn("guard", move || guard.start());
     }
 
-    fn start(&self) -> std::io::Result<()> {
+    fn start(&self) {
         let mut post = self.post.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*post, Post::Empty) {
-            return Ok(());
+            return;
         }
+        match self.spawn() {
+            Ok(child) => {
+                let pipe = child.take_stdin();
+                *post = Post::Taken(child, pipe);
+            }
+            Err(e) => log::debug(format_args!("starting the guard: {e}; the next daemon ends what is left")),
+        }
+    }
+
+    fn spawn(&self) -> std::io::Result<Child> {
         let mut env = self.env.clone();
         env.remove(proc::MARK);
-        let child = proc::spawn(Spawn {
+        proc::spawn(Spawn {
             // The very file that runs, also when another has taken its path.
             program: "/proc/self/exe".into(),
-            args: vec![
-                "guard".into(),
-                self.pid.to_string().into(),
-                self.start_ticks.to_string().into(),
-            ],
+            args: vec!["guard".into(), self.pid.to_string().into(), self.start_ticks.to_string().into()],
             env: env.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             stdin: Io::Piped,
             own_group: true,
             own_session: true,
             ..Spawn::default()
-        })?;
-        let pipe = child.take_stdin();
-        *post = Post::Taken(child, pipe);
-        Ok(())
+        })
     }
 
     /// Tells it that there is nothing to do, and waits until it has left.
@@ -162,7 +170,7 @@ pub fn guard(dirs: &Dirs, pid: u32, start_ticks: u64, mut pipe: impl Read) {
     }
     let path = dirs.state.join(format!("groups-{pid}.json"));
     let left = read(&path).filter(|c| (c.pid, c.start_ticks) == (pid, start_ticks));
-    proc::sweep(&left.as_ref().map(|c| c.groups.as_slice()).unwrap_or_default());
+    proc::sweep(left.as_ref().map(|c| c.groups.as_slice()).unwrap_or_default());
     proc::end_marked_by(pid, start_ticks);
     if left.is_some() {
         let _ = fs::remove_file(&path);

@@ -4,6 +4,7 @@
 mod answers;
 mod channel;
 mod events;
+mod feed;
 mod follow;
 mod http;
 mod left;
@@ -26,17 +27,18 @@ mod unix;
 
 use self::events::{Event, Life};
 use self::follow::Watched;
-use self::logfile::LogFile;
 pub use self::left::guard;
+use self::logfile::LogFile;
 use self::media::Media;
 use self::names::Names;
 use self::peers::Peers;
 use self::state::{Current, Daemon, Origin, VERSION};
 use crate::api::info;
 use crate::catalog::cache::Cache;
-use crate::config::{self, LoadOptions};
+use crate::config::{self, LoadOptions, Transport};
 use crate::error::Result;
 use crate::log;
+use crate::observe::{Event as Happened, kinds};
 use crate::paths::{self, Dirs};
 use crate::pool::{Pool, PoolConfig};
 use crate::proc::{self, signals};
@@ -102,6 +104,10 @@ pub fn run(mut options: Options) -> Result<()> {
         "socket": current.socket,
         "endpoint": current.endpoint,
     }}));
+    // Whoever waits for the word goes on meanwhile; nothing that they ask for is started before this.
+    if current.config.servers.iter().any(|server| matches!(server.transport, Transport::Stdio { .. })) {
+        record.post_guard();
+    }
     drop(current);
     life.run(&events);
     drop(record);
@@ -165,6 +171,10 @@ fn boot(
         current.socket.display()
     ));
     current.config.warnings.iter().for_each(log::warn);
+    daemon.pool.bus().publish(Happened::new(
+        &kinds::DAEMON_STARTED,
+        json!({"pid": daemon.origin.pid, "version": VERSION, "key": current.config.key}),
+    ));
     notice(&format!("serving {} on {}", describe(&current), current.socket.display()));
     Ok(Life {
         daemon,

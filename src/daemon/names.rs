@@ -127,24 +127,13 @@ impl Names {
 /// Removes what a daemon that was killed left of its names, unless somebody has taken them over.
 pub fn remove_of(dirs: &Dirs, pid: u32, start_ticks: u64) {
     for (path, found) in info::list(dirs) {
-        if (found.pid, found.start_ticks) != (pid, start_ticks) {
-            continue;
-        }
         // The file's name has the key: in the file is the one that the daemon had moved on to.
         let name = path.file_stem().and_then(|n| n.to_str());
-        let Some(key) = name.and_then(|n| n.strip_prefix("daemon-")) else { continue };
-        let Ok(Some(lock)) = FileLock::try_now(&info::lock_path(dirs, key)) else { continue };
-        // With the lock held nobody else is about to take the names; they may have been taken before.
-        let still = info::read(&path).ok().flatten();
-        if still.is_some_and(|i| (i.pid, i.start_ticks) == (pid, start_ticks)) {
-            let _ = fs::remove_file(&path);
-            let socket = info::socket_path(dirs, key);
-            let is_socket = |m: fs::Metadata| m.file_type().is_socket();
-            if fs::symlink_metadata(&socket).is_ok_and(is_socket) && UnixStream::connect(&socket).is_err() {
-                let _ = fs::remove_file(&socket);
-            }
+        if let Some(key) = name.and_then(|n| n.strip_prefix("daemon-"))
+            && (found.pid, found.start_ticks) == (pid, start_ticks)
+        {
+            info::remove_stale(dirs, key, (pid, start_ticks));
         }
-        lock.remove();
     }
 }
 

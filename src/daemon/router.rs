@@ -4,7 +4,7 @@
 use super::answers;
 use super::runs::Run;
 use super::state::Daemon;
-use crate::api::http::Method;
+use crate::api::http::{self, Chunked, Head, Headers, JSON, Method};
 use crate::api::ops::{self, NoRoute, Operation, Place, Shape};
 use crate::api::uri;
 use crate::api::wire::SETTINGS_HEADER;
@@ -14,6 +14,7 @@ use crate::settings::Carried;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::io::{self, Write};
 use std::sync::Arc;
 
 /// Where a request comes from.
@@ -39,6 +40,8 @@ pub struct Asker<'a> {
     pub progress: Option<Progress>,
     /// The settings that the request brought along.
     pub carried: Carried,
+    /// The request's header lines; none on a channel.
+    pub headers: &'a Headers,
 }
 
 /// The parameters of an operation.
@@ -72,14 +75,28 @@ pub enum Done {
     Tool(Box<RawValue>),
     /// The connection is to become a channel of this run.
     Channel(Arc<Run>),
+    /// Something other than JSON, or JSON with a status of its own.
+    Response(Response),
 }
 
-/// A response.
+/// What goes back.
 pub enum Answer {
-    /// A status and a body in parts.
-    Body(u16, Body),
+    /// A response.
+    Response(Response),
     /// The connection is to become a channel of this run.
     Channel(Arc<Run>),
+}
+
+/// A response, before it is written.
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// The body's media type; none when there is no body.
+    pub media: Option<&'static str>,
+    /// More header lines, each ended by CR LF.
+    pub headers: String,
+    /// The body.
+    pub body: Body,
 }
 
 /// A body.
@@ -88,23 +105,65 @@ pub enum Body {
     Whole(Vec<u8>),
     /// `{"result":…}` around a text that is not copied.
     Result(Box<RawValue>),
+    /// Made while it is sent; the asker's `cancel` is pulled when it goes away meanwhile.
+    Stream(Producer),
 }
 
-impl Body {
-    /// The parts, to be written one after another.
-    pub fn parts(&self) -> [&[u8]; 3] {
-        match self {
-            Body::Whole(text) => [text, b"", b""],
-            Body::Result(result) => [b"{\"result\":", result.get().as_bytes(), b"}"],
+/// Sends a body piece by piece, and returns when it is whole. An error means that
+/// the asker has gone, or that the body cannot be finished: then its end is not sent.
+/// Whoever waits for something to send says so now and then (a comment, an empty
+/// line), since on TCP nothing else shows that the asker has left.
+pub type Producer = Box<dyn FnOnce(&mut Chunked<'_>) -> io::Result<()> + Send>;
+
+impl Response {
+    /// JSON.
+    pub fn json(status: u16, text: Vec<u8>) -> Response {
+        Response { status, media: Some(JSON), headers: String::new(), body: Body::Whole(text) }
+    }
+
+    /// A body that is made while it is sent.
+    pub fn stream(media: &'static str, producer: Producer) -> Response {
+        Response { status: 200, media: Some(media), headers: String::new(), body: Body::Stream(producer) }
+    }
+
+    /// Writes it. `framed`: the peer takes chunks. Answers whether the connection may be kept.
+    pub fn write(self, out: &mut impl Write, keep_alive: bool, framed: bool) -> io::Result<bool> {
+        let head = Head { status: self.status, media: self.media, headers: &self.headers, keep_alive };
+        match self.body {
+            Body::Whole(text) => http::write_response(out, head, &[&text])?,
+            Body::Result(result) => {
+                http::write_response(out, head, &[b"{\"result\":", result.get().as_bytes(), b"}"])?;
+            }
+            Body::Stream(producer) => {
+                let mut chunked = Chunked::begin(out, head, framed)?;
+                let outcome = producer(&mut chunked);
+                if outcome.is_err() {
+                    chunked.break_off();
+                    return outcome.map(|()| false);
+                }
+                chunked.end()?;
+                return Ok(keep_alive && framed);
+            }
         }
+        Ok(keep_alive)
     }
 }
 
 impl Answer {
     /// An error with the status of its kind, or another one.
     pub fn error(error: &Error, status: Option<u16>) -> Answer {
-        let status = status.unwrap_or(error.kind().row().status);
-        Answer::Body(status, Body::Whole(error_body(error)))
+        Answer::Response(Response::error(error, status))
+    }
+}
+
+impl Response {
+    /// An error with the status of its kind, or another one.
+    pub fn error(error: &Error, status: Option<u16>) -> Response {
+        let mut response = Response::json(status.unwrap_or(error.kind().row().status), error_body(error));
+        if response.status == 503 {
+            response.headers.push_str("Retry-After: 1\r\n");
+        }
+        response
     }
 }
 
@@ -125,8 +184,19 @@ pub fn carried(header: Option<&str>) -> Result<Carried> {
     })
 }
 
+/// A request, whichever listener it came to.
+pub struct Asked<'a> {
+    /// The method.
+    pub method: Method,
+    /// The path, and perhaps `?query`.
+    pub target: &'a str,
+    /// The body; empty when there is none.
+    pub body: &'a [u8],
+}
+
 /// Answers one HTTP request. The listener counts it as in flight until the answer is written.
-pub fn answer(daemon: &Arc<Daemon>, method: Method, target: &str, body: &[u8], asker: &Asker<'_>) -> Answer {
+pub fn answer(daemon: &Arc<Daemon>, asked: &Asked<'_>, asker: &Asker<'_>) -> Answer {
+    let Asked { method, target, body, .. } = *asked;
     let (path, query) = uri::split(target);
     let (op, in_path) = match ops::route(method, path) {
         Ok(found) => found,
@@ -143,8 +213,11 @@ pub fn answer(daemon: &Arc<Daemon>, method: Method, target: &str, body: &[u8], a
     let outcome =
         params(op, &in_path, query, body).and_then(|params| answers::perform(daemon, op, params, asker));
     match outcome {
-        Ok(Done::Json(text)) => Answer::Body(200, Body::Whole(text)),
-        Ok(Done::Tool(result)) => Answer::Body(200, Body::Result(result)),
+        Ok(Done::Json(text)) => Answer::Response(Response::json(200, text)),
+        Ok(Done::Tool(result)) => {
+            Answer::Response(Response { body: Body::Result(result), ..Response::json(200, Vec::new()) })
+        }
+        Ok(Done::Response(response)) => Answer::Response(response),
         Ok(Done::Channel(run)) => Answer::Channel(run),
         Err(error) => Answer::error(&error, None),
     }

@@ -5,10 +5,12 @@ use crate::api::wire::CallContext;
 use crate::catalog::{Grant, ServerSchema, Tool, names};
 use crate::config::Selection;
 use crate::error::{Error, Kind, Result};
+use crate::observe::{Bus, Event, kinds};
 use crate::pool::{Caller, Cancel};
 use crate::proc;
 use crate::settings::Carried;
 use crate::util;
+use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -76,12 +78,14 @@ pub struct Runs {
     /// Tells this daemon's keys from another's.
     seed: String,
     serial: AtomicU64,
+    bus: Arc<Bus>,
 }
 
 impl Runs {
     /// None open.
-    pub fn new() -> Result<Runs> {
-        Ok(Runs { open: Mutex::default(), closed: Mutex::default(), seed: util::random_hex(4)?, serial: AtomicU64::new(1) })
+    pub fn new(bus: Arc<Bus>) -> Result<Runs> {
+        let (seed, serial) = (util::random_hex(4)?, AtomicU64::new(1));
+        Ok(Runs { open: Mutex::default(), closed: Mutex::default(), seed, serial, bus })
     }
 
     /// A session key that nobody else has.
@@ -116,7 +120,12 @@ impl Runs {
             last_used: Mutex::new(Instant::now()),
         });
         self.lock().insert(id, run.clone());
+        self.publish(&kinds::RUN_OPENED, &run);
         Ok(run)
+    }
+
+    fn publish(&self, kind: &'static kinds::Kind, run: &Run) {
+        self.bus.publish(Event::new(kind, json!({"run": run.id})).session(&run.caller.session));
     }
 
     /// The open run of that id.
@@ -167,6 +176,7 @@ impl Runs {
                 closed.push((run.id.clone(), session));
             }
         }
+        self.publish(&kinds::RUN_CLOSED, &run);
         run.caller.ephemeral.then(|| run.caller.session.clone())
     }
 
@@ -286,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_session_gets_one_that_ends_with_it() {
-        let runs = Runs::new().unwrap();
+        let runs = Runs::new(Bus::new(8)).unwrap();
         let a = runs.open(CallContext::default(), Tie::Peer(1), Vec::new()).unwrap();
         let b = runs.open(CallContext::default(), Tie::Peer(1), Vec::new()).unwrap();
         assert!(a.caller.ephemeral && a.caller.session != b.caller.session && a.id != b.id);
@@ -308,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_loose_run_ends_with_its_process_or_by_silence() {
-        let runs = Runs::new().unwrap();
+        let runs = Runs::new(Bus::new(8)).unwrap();
         let mine = CallContext { pid: Some(std::process::id()), ..Default::default() };
         let run = runs.open(mine, Tie::Loose, Vec::new()).unwrap();
         assert!(runs.close_abandoned(Duration::ZERO).is_empty());

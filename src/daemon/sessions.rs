@@ -153,7 +153,8 @@ impl Sessions {
 
 fn insert(all: &mut HashMap<String, Session>, key: &str) {
     if all.len() >= REMEMBERED {
-        let oldest = all.iter().filter(|(_, s)| !s.is_kept()).min_by_key(|(_, s)| s.used).map(|(k, _)| k.clone());
+        let oldest =
+            all.iter().filter(|(_, s)| !s.is_kept()).min_by_key(|(_, s)| s.used).map(|(k, _)| k.clone());
         oldest.and_then(|oldest| all.remove(&oldest));
     }
     all.insert(key.to_owned(), Session::new());
@@ -190,7 +191,8 @@ pub fn list(daemon: &Daemon) -> Vec<SessionRow> {
             rows.insert(key.clone(), row);
         }
     }
-    let unknown = |key: String| SessionRow { key, idle_ms: u64::MAX, ephemeral: true, ..SessionRow::default() };
+    let unknown =
+        |key: String| SessionRow { key, idle_ms: u64::MAX, ephemeral: true, ..SessionRow::default() };
     for (key, runs) in daemon.runs.by_session() {
         let row = rows.entry(key.clone()).or_insert_with(|| unknown(key));
         row.runs = runs;
@@ -244,8 +246,11 @@ pub fn end(daemon: &Daemon, key: &str) -> Result<usize> {
 pub fn keep(daemon: &Daemon, key: &str, ttl: Duration) -> Result<SessionRow> {
     let row = show(daemon, key)?;
     if row.ephemeral {
-        return Err(Error::new(Kind::Usage, format!("the session \"{key}\" was made for one run and ends with it"))
-            .hint("mcpx session new opens one that lasts"));
+        return Err(Error::new(
+            Kind::Usage,
+            format!("the session \"{key}\" was made for one run and ends with it"),
+        )
+        .hint("mcpx session new opens one that lasts"));
     }
     daemon.sessions.keep(key, keepable(daemon, ttl)?);
     show(daemon, key)

@@ -247,8 +247,8 @@ impl Daemon {
     ) -> Result<Arc<Daemon>> {
         let limit = max_connections(&current.settings);
         Ok(Arc::new(Daemon {
+            runs: Runs::new(pool.bus().clone())?,
             pool,
-            runs: Runs::new()?,
             sessions: Sessions::default(),
             peers,
             places: Places::new(limit),

@@ -4,7 +4,7 @@
 use super::channel;
 use super::peers::{Peer, Stream};
 use super::places::Place;
-use super::router::{self, Answer, Asker, Origin};
+use super::router::{self, Answer, Asked, Asker, Origin, Response};
 use super::runs::Run;
 use super::state::Daemon;
 use crate::api::http::{self, Fault, Limits, Method, Reader, Request};
@@ -26,8 +26,6 @@ use std::time::Duration;
 const WAITING: usize = 2;
 /// A pause when the system has no descriptor left: without one, trying again at once would only burn.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
-/// How long a client that finds no place should wait before it asks again, seconds.
-const RETRY_AFTER: &str = "Retry-After: 1\r\n";
 /// What is left unread of a request that was refused is read, up to this, before
 /// the connection is closed, so that the refusal is not lost with it.
 const LINGER: u64 = 64 * 1024;
@@ -143,10 +141,9 @@ impl Shared {
 /// Tells a client that it cannot be served now, without waiting for it.
 fn refuse(stream: &UnixStream, why: &str) {
     let error = Error::new(Kind::Busy, why).hint("try again in a moment");
-    let body = router::error_body(&error);
     // A new connection's buffer is empty and takes this much at once.
     let _ = stream.set_nonblocking(true);
-    let _ = http::write_response(&mut &*stream, 503, RETRY_AFTER, false, &[&body]);
+    let _ = Response::error(&error, Some(503)).write(&mut &*stream, false, true);
 }
 
 /// Serves a new connection, if there is a place for it and it is ours.
@@ -191,15 +188,18 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
         let busy = daemon.activity.enter();
         // The answer to HEAD would need to lack its body; nothing here takes HEAD, and closing tells where it ends.
         let keep = request.keep_alive && request.method != Method::Head && !daemon.is_stopping();
+        let framed = request.takes_chunks;
         match answer(daemon, &peer, &held, request) {
-            Answer::Body(status, body) => {
-                let sent = http::write_response(reader.source_mut(), status, "", keep, &body.parts());
-                if sent.is_err() || !keep {
+            Answer::Response(response) => {
+                let sent = response.write(reader.source_mut(), keep, framed);
+                peer.has_its_answer();
+                if !sent.unwrap_or(false) {
                     break;
                 }
             }
             Answer::Channel(run) if wants_channel => {
                 drop(busy);
+                peer.has_its_answer();
                 let (mut stream, ahead) = reader.into_parts();
                 const SWITCH: &[u8] =
                     b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcpx-channel\r\n\r\n";
@@ -211,9 +211,11 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
             Answer::Channel(_) => {
                 let error =
                     Error::new(Kind::Usage, "a channel needs Connection: Upgrade and Upgrade: mcpx-channel");
-                let body = router::error_body(&error);
-                let headers = "Upgrade: mcpx-channel\r\n";
-                if http::write_response(reader.source_mut(), 426, headers, keep, &[&body]).is_err() || !keep {
+                let mut response = Response::error(&error, Some(426));
+                response.headers.push_str("Upgrade: mcpx-channel\r\n");
+                let sent = response.write(reader.source_mut(), keep, framed);
+                peer.has_its_answer();
+                if !sent.unwrap_or(false) {
                     break;
                 }
             }
@@ -230,6 +232,7 @@ impl Drop for Runs<'_> {
     }
 }
 
+/// The peer waits for what comes of it until [`Peer::has_its_answer`] is called.
 fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, held: &Option<Arc<Run>>, request: Request) -> Answer {
     let carried = match router::carried(request.headers.get("x-mcpx-settings")) {
         Ok(carried) => carried,
@@ -238,10 +241,9 @@ fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, held: &Option<Arc<Run>>, reque
     let cancel = Cancel::new();
     peer.waits_for(&cancel);
     let origin = Origin::Unix(peer.id);
-    let asker = Asker { origin, held: held.clone(), cancel: &cancel, progress: None, carried };
-    let answer = router::answer(daemon, request.method, &request.target, &request.body, &asker);
-    peer.has_its_answer();
-    answer
+    let Request { method, target, headers, body, .. } = &request;
+    let asker = Asker { origin, held: held.clone(), cancel: &cancel, progress: None, carried, headers };
+    router::answer(daemon, &Asked { method: *method, target, body }, &asker)
 }
 
 /// Answers what could not be read as a request.
@@ -252,8 +254,8 @@ fn turn_down(reader: &mut Reader<Stream>, limits: &Limits, fault: &Fault) {
         413 | 414 | 431 => Kind::TooLarge,
         _ => Kind::Usage,
     };
-    let body = router::error_body(&Error::new(kind, *what));
-    if http::write_response(reader.source_mut(), *status, "", false, &[&body]).is_ok() {
+    let response = Response::error(&Error::new(kind, *what), Some(*status));
+    if response.write(reader.source_mut(), false, true).is_ok() {
         linger(reader.source_mut(), limits);
     }
 }

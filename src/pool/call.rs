@@ -11,9 +11,10 @@ use super::server::{Limits, Server};
 use super::{Call, Caller, Pool};
 use crate::catalog::validate;
 use crate::error::{Error, Kind, Result};
-use serde::Serialize;
-use serde_json::Value;
+use crate::observe::{Event, kinds};
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,7 +50,29 @@ impl Pool {
     /// start; nothing was sent), `OutcomeUnknown` (the connection broke, or the
     /// server was stopped, after sending), `Timeout`, `Cancelled`, `Tool` (a JSON-RPC error).
     pub fn call(&self, call: Call<'_>, caller: &Caller) -> Result<Box<RawValue>> {
-        let mut errand = Errand { call: &call, caller, begun: Instant::now(), unlucky: false };
+        let begun = Instant::now();
+        let outcome = self.carry_out(&call, caller, begun);
+        self.publish(&call, caller, begun, &outcome);
+        outcome
+    }
+
+    fn publish(&self, call: &Call<'_>, caller: &Caller, begun: Instant, outcome: &Result<Box<RawValue>>) {
+        let word = match outcome {
+            Ok(result) if says_error(result) => Kind::Tool.row().word,
+            Ok(_) => "ok",
+            Err(error) => error.kind().row().word,
+        };
+        let ms = begun.elapsed().as_micros() as f64 / 1000.0;
+        let mut data = json!({"tool": call.tool, "ms": ms, "outcome": word});
+        if let Some(run) = &caller.run {
+            data["run"] = run.as_str().into();
+        }
+        let event = Event::new(&kinds::CALL_FINISHED, data);
+        self.bus().publish(event.server(call.server).session(&caller.session));
+    }
+
+    fn carry_out(&self, call: &Call<'_>, caller: &Caller, begun: Instant) -> Result<Box<RawValue>> {
+        let mut errand = Errand { call, caller, begun, unlucky: false };
         loop {
             let server = self.server(call.server)?;
             match errand.attempt(self, &server) {
@@ -232,6 +255,16 @@ impl Errand<'_> {
             .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
         Ok(Prepared { tool: tool.name.clone(), params })
     }
+}
+
+/// Whether a result is the tool's own report of an error. Reads past everything else in it.
+fn says_error(result: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Outcome {
+        #[serde(default, rename = "isError")]
+        is_error: bool,
+    }
+    serde_json::from_str::<Outcome>(result.get()).is_ok_and(|outcome| outcome.is_error)
 }
 
 /// Rounded up to a millisecond, so that a limit nobody has used up yet is spoken of as it was given.

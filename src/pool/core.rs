@@ -17,7 +17,9 @@ use crate::catalog::cache::Cache;
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::log;
+use crate::observe::{Bus, Event, kinds};
 use crate::settings::Settings;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -29,6 +31,7 @@ pub(super) struct Shared {
     pub connector: Box<dyn Connector>,
     pub cache: Cache,
     pub warnings: Warnings,
+    pub bus: Arc<Bus>,
 }
 
 /// The lasting part of one server.
@@ -238,6 +241,7 @@ impl Core {
     /// A start failed: nothing of the same place is started for a while.
     pub fn note_failure(&self, key: &Key, cause: Error) {
         log::warn(format_args!("server \"{}\" ({}) did not start: {}", self.name, key.text, cause.message()));
+        self.publish(&kinds::SERVER_FAILED, key, json!({"message": cause.message()}));
         let mut state = self.lock();
         let Pace { cool_min, cool_max, .. } = state.pace;
         state.last_error = Some(cause.message().to_owned());
@@ -262,7 +266,15 @@ impl Core {
             return;
         }
         log::warn(cause.message());
+        self.publish(&kinds::SERVER_FAILED, key, json!({"message": cause.message()}));
         self.lock().last_error = Some(cause.message().to_owned());
+    }
+
+    /// Publishes an event about one of the instances.
+    pub fn publish(&self, kind: &'static kinds::Kind, key: &Key, mut data: Value) {
+        data["instance"] = key.text.as_ref().into();
+        let session = key.session.as_deref().unwrap_or_default();
+        self.shared.bus.publish(Event::new(kind, data).server(&self.name).session(session));
     }
 
     /// An instance answered for the first time.

@@ -21,7 +21,9 @@ use super::ticket::{Ticket, Unanswered};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
 use crate::log;
+use crate::observe::kinds;
 use crate::proc;
+use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -348,6 +350,7 @@ impl Instance {
 
         if !matches!(end, End::Crashed(_)) {
             log::info(format_args!("server \"{}\" ({}) {end}", self.def.name, self.key.text));
+            self.core.publish(&kinds::SERVER_STOPPED, &self.key, json!({"why": end.to_string()}));
         }
         for ticket in sent_home {
             let _ = ticket.answer(match &dismissed {

@@ -49,7 +49,8 @@ use crate::catalog::{ServerSchema, Tool};
 use crate::config::ServerDef;
 use crate::error::Result;
 use crate::log;
-use crate::settings::Settings;
+use crate::observe::Bus;
+use crate::settings::{self, Settings};
 use crate::util::Env;
 use serde_json::value::RawValue;
 use std::path::PathBuf;
@@ -135,10 +136,17 @@ impl Pool {
         cache: Cache,
         connector: Box<dyn Connector>,
     ) -> Arc<Pool> {
-        let shared = Arc::new(Shared { connector, cache, warnings: Warnings::default() });
+        let history = settings.get(&settings::EVENTS_HISTORY);
+        let bus = Bus::new(usize::try_from(history).unwrap_or(usize::MAX));
+        let shared = Arc::new(Shared { connector, cache, warnings: Warnings::default(), bus });
         let servers = Servers::new(servers, settings, &shared, None);
         let (ended, places) = (Ended::default(), Places::default());
         Arc::new(Pool { shared, servers: Mutex::new(servers), ended, places })
+    }
+
+    /// Where everything that happens is published.
+    pub fn bus(&self) -> &Arc<Bus> {
+        &self.shared.bus
     }
 
     /// The server of this name or identifier, whether it can be used or not.

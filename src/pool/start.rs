@@ -8,8 +8,10 @@ use super::scope::Key;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind};
 use crate::log;
+use crate::observe::kinds;
 use crate::proc;
 use crate::settings::Settings;
+use serde_json::json;
 use std::sync::Arc;
 
 /// Starts the server of a new instance: on its own thread, so that a caller who
@@ -58,6 +60,7 @@ impl Attempt {
         }
         let pid = upstream.pid().map(|pid| format!(", pid {pid}")).unwrap_or_default();
         log::info(format_args!("server \"{}\" ({}) runs{pid}", instance.def.name, instance.key.text));
+        instance.core.publish(&kinds::SERVER_STARTED, &instance.key, json!({"pid": upstream.pid()}));
         instance.core.compare(&upstream);
         let weak = Arc::downgrade(instance);
         upstream.on_close(Box::new(move |reason| {

@@ -47,8 +47,9 @@ pub fn on_exit(pid: u32, start_ticks: u64, f: impl FnOnce() + Send + 'static) ->
     let events = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
     let mut event = libc::epoll_event { events, u64: token };
     // SAFETY: both descriptors are open (the map holds the second), and `event` is one epoll_event.
-    let added =
-        check(unsafe { libc::epoll_ctl(watcher.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, raw, &raw mut event) });
+    let added = check(unsafe {
+        libc::epoll_ctl(watcher.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, raw, &raw mut event)
+    });
     match added {
         Ok(_) => Some(ExitWatch(token)),
         Err(_) => {

@@ -78,9 +78,9 @@ pub fn end_in_session(variable: &str, values: &[(String, u32)]) -> usize {
     let member = |pid: u32, environment: &[u8]| {
         let value = environment.split(|b| *b == 0).find_map(|pair| value_of(pair, variable));
         value.is_some_and(|value| {
-            values
-                .iter()
-                .any(|(wanted, session)| wanted.as_bytes() == value && super::sys::session(pid) == Some(*session))
+            values.iter().any(|(wanted, session)| {
+                wanted.as_bytes() == value && super::sys::session(pid) == Some(*session)
+            })
         })
     };
     end_all(&member, false)

@@ -4,9 +4,9 @@
 
 mod census;
 mod child;
+mod exits;
 mod family;
 mod find;
-mod exits;
 mod hangup;
 mod marks;
 pub mod signals;
@@ -18,9 +18,9 @@ pub mod thread;
 
 pub use census::{Group, keep_record, sweep};
 pub use child::{Child, Exit};
+pub use exits::{ExitWatch, on_exit};
 pub use family::Family;
 pub use find::find_program;
-pub use exits::{ExitWatch, on_exit};
 pub use hangup::Hangups;
 pub use marks::{MARK, end_in_session, end_marked_by};
 pub use spawn::{Io, Spawn, spawn};

@@ -1,6 +1,8 @@
 //! Reaps processes that became our children without our having started them:
 //! where this process is the first of its namespace, every orphan does. Knows
 //! which children are its own, and leaves their ends to those who wait for them.
+//! (Its test is tests/it/orphans.rs: within the test of a library it would reap
+//! the children of other tests.)
 
 use super::sys::check;
 use std::collections::HashSet;
@@ -55,40 +57,5 @@ pub fn reap_strays() -> usize {
             return reaped;
         }
         reaped += 1;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Exit, Io, Spawn, spawn};
-    use super::*;
-    use std::time::{Duration, Instant};
-
-    #[test]
-    fn strays_are_reaped_and_our_own_children_left_to_their_waiters() {
-        // SAFETY: the child makes one system call and ends.
-        let stray = unsafe {
-            match libc::fork() {
-                0 => libc::_exit(3),
-                pid => pid,
-            }
-        };
-        assert!(stray > 0);
-        let own: Vec<_> = (0..20)
-            .map(|code| {
-                let args = vec!["-c".into(), format!("exit {code}").into()];
-                spawn(Spawn { program: "/bin/sh".into(), args, stdin: Io::Null, ..Spawn::default() }).unwrap()
-            })
-            .collect();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        let gone = || std::fs::metadata(format!("/proc/{stray}")).is_err();
-        while !gone() {
-            reap_strays();
-            assert!(Instant::now() < deadline, "the stray stays");
-            std::thread::yield_now();
-        }
-        for (code, child) in own.iter().enumerate() {
-            assert_eq!(child.wait(), Exit::Code(code as i32));
-        }
     }
 }

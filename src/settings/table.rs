@@ -58,6 +58,8 @@ pub static ALL: &[&dyn Declared] = &[
     &OUTPUT_MEDIA_DIR,
     &OUTPUT_MEDIA_KEEP,
     &LOGGING_LEVEL,
+    &EVENTS_HISTORY,
+    &EVENTS_HEARTBEAT,
     &DAEMON_AUTOSTART,
     &DAEMON_ENDPOINT,
     &DAEMON_SOCKET,

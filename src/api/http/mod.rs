@@ -8,8 +8,8 @@ mod read;
 mod tests;
 mod write;
 
-pub use self::read::{Reader, Source};
-pub use self::write::{reason, write_parts, write_request, write_response};
+pub use self::read::{Reader, Sink, Source};
+pub use self::write::{Chunked, Head, JSON, reason, write_parts, write_request, write_response};
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -92,7 +92,8 @@ impl Headers {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    /// The values of every line of that (lower-case) name.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
     }
     /// Whether a comma-separated list of that name contains the token.
@@ -114,6 +115,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// The peer wants the connection kept.
     pub keep_alive: bool,
+    /// The peer understands a chunked body: it speaks HTTP/1.1.
+    pub takes_chunks: bool,
 }
 
 /// One response, its body included.

@@ -17,6 +17,8 @@ const FIRST_READ: usize = 4 * 1024;
 /// A body's buffer starts no larger than this, whatever length was announced.
 const BODY_START: u64 = 1024 * 1024;
 
+const MALFORMED: Fault = Fault::Bad(400, "a chunk is malformed");
+
 /// A stream whose reads can be bounded in time.
 pub trait Source: Read {
     /// Bounds each following read; none means for ever.
@@ -36,6 +38,9 @@ impl Source for &[u8] {
         Ok(())
     }
 }
+
+/// Takes the pieces of a body as they arrive; its error ends the reading.
+pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
 
 /// Reads messages from a stream, one after another; what was sent ahead waits
 /// in its buffer for the next.
@@ -102,11 +107,22 @@ impl<S: Source> Reader<S> {
         }
         let body = self.body(framing, limits)?;
         let keep_alive = head::keeps(&headers, minor);
-        Ok(Request { method, target, headers, body, keep_alive })
+        Ok(Request { method, target, headers, body, keep_alive, takes_chunks: minor == 1 })
     }
 
     /// The response to a request that was sent; interim (1xx) ones are skipped, except `101`.
     pub fn response(&mut self, limits: &Limits) -> Result<Response, Fault> {
+        self.response_or_stream(limits, None)
+    }
+
+    /// The same, but a body that comes in chunks, with a status below 400, goes to
+    /// `sink` chunk by chunk as it arrives; the response's own body is then empty.
+    /// An error of the sink ends the reading.
+    pub fn stream(&mut self, limits: &Limits, sink: Sink<'_>) -> Result<Response, Fault> {
+        self.response_or_stream(limits, Some(sink))
+    }
+
+    fn response_or_stream(&mut self, limits: &Limits, sink: Option<Sink<'_>>) -> Result<Response, Fault> {
         loop {
             let end = self.head(limits)?;
             let text = head::head_text(&self.buffer[self.start..end])?;
@@ -124,7 +140,13 @@ impl<S: Source> Reader<S> {
                 204 | 304 => Framing::Length(0),
                 _ => head::framing(&headers, minor)?.unwrap_or(Framing::Rest),
             };
-            let body = self.body(framing, limits)?;
+            let body = match sink {
+                Some(sink) if framing == Framing::Chunked && status < 400 => {
+                    self.each_chunk(limits, sink)?;
+                    Vec::new()
+                }
+                _ => self.body(framing, limits)?,
+            };
             let keep_alive = head::keeps(&headers, minor) && framing != Framing::Rest;
             return Ok(Response { status, headers, body, keep_alive });
         }
@@ -228,33 +250,63 @@ impl<S: Source> Reader<S> {
     }
 
     fn chunks(&mut self, limits: &Limits) -> Result<Vec<u8>, Fault> {
-        const MALFORMED: Fault = Fault::Bad(400, "a chunk is malformed");
         let mut pace = Pace::new(limits);
         let mut body = Vec::new();
         loop {
-            let line = self.line(MAX_CHUNK_LINE, &mut pace)?;
-            let digits = line.split(';').next().unwrap_or_default().trim_end_matches([' ', '\t']);
-            if digits.is_empty() || digits.len() > 15 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-                return Err(MALFORMED);
-            }
-            let size = u64::from_str_radix(digits, 16).map_err(|_| MALFORMED)?;
-            if size == 0 {
-                break;
-            }
+            let size = self.chunk_size(&mut pace)?;
             if size > limits.body.saturating_sub(body.len() as u64) {
                 return Err(Fault::Bad(413, "the body is larger than transport.maxBody"));
             }
-            self.exactly(size, &mut body, &mut pace)?;
-            if !self.line(2, &mut pace)?.is_empty() {
-                return Err(MALFORMED);
+            if !self.chunk(size, &mut body, limits, &mut pace)? {
+                return Ok(body);
             }
         }
-        // Trailers are read and dropped.
+    }
+
+    /// A stream may be silent for as long as its source is; only each chunk is bounded.
+    fn each_chunk(&mut self, limits: &Limits, sink: Sink<'_>) -> Result<(), Fault> {
+        let mut chunk = Vec::new();
+        loop {
+            let mut pace = Pace::new(limits);
+            let size = self.chunk_size(&mut pace)?;
+            if size > limits.body {
+                return Err(Fault::Bad(413, "the chunk is larger than the limit"));
+            }
+            chunk.clear();
+            if !self.chunk(size, &mut chunk, limits, &mut pace)? {
+                return Ok(());
+            }
+            sink(&chunk)?;
+        }
+    }
+
+    /// The size that the next chunk announces; 0 for the end.
+    fn chunk_size(&mut self, pace: &mut Pace) -> Result<u64, Fault> {
+        let line = self.line(MAX_CHUNK_LINE, pace)?;
+        let digits = line.split(';').next().unwrap_or_default().trim_end_matches([' ', '\t']);
+        if digits.is_empty() || digits.len() > 15 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(MALFORMED);
+        }
+        u64::from_str_radix(digits, 16).map_err(|_| MALFORMED)
+    }
+
+    /// Appends a chunk of that size; false at the end, whose trailers are read and dropped.
+    fn chunk(
+        &mut self,
+        size: u64,
+        body: &mut Vec<u8>,
+        limits: &Limits,
+        pace: &mut Pace,
+    ) -> Result<bool, Fault> {
+        if size > 0 {
+            self.exactly(size, body, pace)?;
+            return if self.line(2, pace)?.is_empty() { Ok(true) } else { Err(MALFORMED) };
+        }
         let mut trailers = 0;
         loop {
-            let line = self.line(MAX_LINE, &mut pace)?;
+            let line = self.line(MAX_LINE, pace)?;
             if line.is_empty() {
-                return Ok(body);
+                return Ok(false);
             }
             trailers += line.len();
             if trailers > limits.head {

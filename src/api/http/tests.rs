@@ -251,7 +251,12 @@ fn what_is_written_can_be_read() {
     assert_eq!((request.target.as_str(), &request.body[..]), ("/v1/x", &b"{}"[..]));
     assert_eq!(request.headers.get("x-y"), Some("z"));
     let mut wire = Vec::new();
-    write_response(&mut wire, 503, "Retry-After: 1\r\n", false, &[b"{\"a\":", b"", b"1}"]).unwrap();
+    write_response(
+        &mut wire,
+        Head { headers: "Retry-After: 1\r\n", ..Head::json(503, false) },
+        &[b"{\"a\":", b"", b"1}"],
+    )
+    .unwrap();
     let response = Reader::new(&wire[..]).response(&LIMITS).unwrap();
     assert_eq!((response.status, &response.body[..], response.keep_alive), (503, &b"{\"a\":1}"[..], false));
     assert_eq!(response.headers.get("retry-after"), Some("1"));
@@ -280,8 +285,57 @@ fn parts_are_written_whole_through_short_writes() {
 fn fifty_megabytes_pass_whole() {
     let body = vec![b'x'; 50 << 20];
     let mut wire = Vec::new();
-    write_response(&mut wire, 200, "", true, &[&body]).unwrap();
+    write_response(&mut wire, Head::json(200, true), &[&body]).unwrap();
     let response = Reader::new(&wire[..]).response(&Limits::PATIENT).unwrap();
     assert!(response.body == body);
     assert!(response.body.capacity() <= 2 * body.len());
+}
+
+#[test]
+fn a_stream_arrives_chunk_by_chunk_and_an_unfinished_one_is_a_fault() {
+    let head = Head { media: Some("text/event-stream"), ..Head::json(200, true) };
+    let mut wire = Vec::new();
+    let mut out = Chunked::begin(&mut wire, head, true).unwrap();
+    for part in [&b"one"[..], b"", b"two\r\n"] {
+        out.send(part).unwrap();
+    }
+    out.end().unwrap();
+    let whole = wire.len();
+    let mut seen: Vec<Vec<u8>> = Vec::new();
+    let mut reader = Reader::new(&wire[..]);
+    let response = reader.stream(&Limits::PATIENT, &mut |chunk| {
+        seen.push(chunk.to_vec());
+        Ok(())
+    });
+    let response = response.unwrap();
+    assert_eq!((response.status, response.keep_alive, response.body.len()), (200, true, 0));
+    assert_eq!(response.headers.get("content-type"), Some("text/event-stream"));
+    assert_eq!(seen, [b"one".to_vec(), b"two\r\n".to_vec()]);
+    // Read whole, it is one body; without its end, none.
+    assert_eq!(Reader::new(&wire[..]).response(&Limits::PATIENT).unwrap().body, b"onetwo\r\n");
+    let cut = Reader::new(&wire[..whole - 5]).stream(&Limits::PATIENT, &mut |_| Ok(()));
+    assert!(matches!(cut, Err(Fault::Io(_))), "{cut:?}");
+    // A sink that wants no more ends it.
+    let full =
+        Reader::new(&wire[..]).stream(&Limits::PATIENT, &mut |_| Err(std::io::ErrorKind::BrokenPipe.into()));
+    assert!(matches!(full, Err(Fault::Io(_))), "{full:?}");
+    // An error's body is not the stream.
+    let mut wire = Vec::new();
+    let mut out = Chunked::begin(&mut wire, Head::json(404, true), true).unwrap();
+    out.send(b"{}").unwrap();
+    out.end().unwrap();
+    let refused = Reader::new(&wire[..]).stream(&Limits::PATIENT, &mut |_| panic!("an error is no stream"));
+    assert_eq!(refused.unwrap().body, b"{}");
+}
+
+#[test]
+fn a_peer_of_the_first_version_gets_the_bytes_and_the_end_of_the_connection() {
+    let mut wire = Vec::new();
+    let mut out = Chunked::begin(&mut wire, Head::json(200, true), false).unwrap();
+    out.send(b"[1,").unwrap();
+    out.send(b"2]").unwrap();
+    out.end().unwrap();
+    let text = String::from_utf8(wire.clone()).unwrap();
+    assert!(text.contains("Connection: close\r\n") && !text.contains("chunked"), "{text}");
+    assert_eq!(Reader::new(&wire[..]).response(&Limits::PATIENT).unwrap().body, b"[1,2]");
 }

@@ -37,34 +37,112 @@ pub fn write_request(
     write_parts(out, &[head.as_bytes(), body.unwrap_or_default()])
 }
 
-/// Writes a JSON response, head and body at once. `headers` are whole lines, each ended by CR LF.
-pub fn write_response(
-    out: &mut impl Write,
-    status: u16,
-    headers: &str,
-    keep_alive: bool,
-    body: &[&[u8]],
-) -> io::Result<()> {
+/// What stands before a response's body.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// The status.
+    pub status: u16,
+    /// The body's media type; none for a response that has no body.
+    pub media: Option<&'a str>,
+    /// More header lines, each ended by CR LF.
+    pub headers: &'a str,
+    /// The connection is kept for another request.
+    pub keep_alive: bool,
+}
+
+/// The media type of most bodies.
+pub const JSON: &str = "application/json";
+
+impl Head<'_> {
+    /// A head before JSON.
+    pub fn json(status: u16, keep_alive: bool) -> Head<'static> {
+        Head { status, media: Some(JSON), headers: "", keep_alive }
+    }
+
+    fn write(&self, out: &mut String) {
+        use std::fmt::Write as _;
+        let _ = write!(out, "HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        if let Some(media) = self.media {
+            let _ = write!(out, "Content-Type: {media}\r\n");
+        }
+        out.push_str(self.headers);
+        if !self.keep_alive {
+            out.push_str("Connection: close\r\n");
+        }
+    }
+}
+
+/// Writes a response, head and body at once.
+pub fn write_response(out: &mut impl Write, head: Head<'_>, body: &[&[u8]]) -> io::Result<()> {
     use std::fmt::Write as _;
     let length: usize = body.iter().map(|p| p.len()).sum();
-    let mut head = String::with_capacity(160 + headers.len());
-    let _ = write!(
-        head,
-        "HTTP/1.1 {status} {}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}",
-        reason(status)
-    );
-    if !keep_alive {
-        head.push_str("Connection: close\r\n");
+    let mut text = String::with_capacity(192 + head.headers.len());
+    head.write(&mut text);
+    // RFC 9110 (8.6): a 204 has no length either.
+    if head.status != 204 {
+        let _ = write!(text, "Content-Length: {length}\r\n");
     }
-    head.push_str("\r\n");
+    text.push_str("\r\n");
     match body {
-        [one] => write_parts(out, &[head.as_bytes(), one]),
+        [one] => write_parts(out, &[text.as_bytes(), one]),
         many => {
             let mut parts = Vec::with_capacity(many.len() + 1);
-            parts.push(head.as_bytes());
+            parts.push(text.as_bytes());
             parts.extend_from_slice(many);
             write_parts(out, &parts)
         }
+    }
+}
+
+/// A body whose length nobody knows yet: every write is a chunk, sent at once
+/// (RFC 9112, 7.1). To a peer that speaks HTTP/1.0 the bytes go as they are, and
+/// the end of the connection is theirs.
+pub struct Chunked<'a> {
+    out: &'a mut dyn Write,
+    framed: bool,
+}
+
+impl<'a> Chunked<'a> {
+    /// Writes the head. `framed` is false for a peer that knows no chunks; its
+    /// connection must be closed afterwards.
+    pub fn begin(out: &'a mut dyn Write, head: Head<'_>, framed: bool) -> io::Result<Chunked<'a>> {
+        let mut text = String::with_capacity(192 + head.headers.len());
+        Head { keep_alive: head.keep_alive && framed, ..head }.write(&mut text);
+        text.push_str(if framed { "Transfer-Encoding: chunked\r\n\r\n" } else { "\r\n" });
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(Chunked { out, framed })
+    }
+
+    /// Sends one chunk; an empty one sends nothing, since it would be the end.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.framed {
+            let size = format!("{:x}\r\n", bytes.len());
+            write_parts(&mut self.out, &[size.as_bytes(), bytes, b"\r\n"])?;
+        } else {
+            self.out.write_all(bytes)?;
+        }
+        self.out.flush()
+    }
+
+    /// Says that the body will never be whole, to a peer whose connection cannot be closed
+    /// (tiny_http keeps it): what follows is no chunk, and every reader takes it for a fault.
+    pub fn break_off(self) {
+        if self.framed {
+            let _ = self.out.write_all(b"broken off\r\n");
+            let _ = self.out.flush();
+        }
+    }
+
+    /// Says that the body is whole. Without it the peer knows that it is not.
+    pub fn end(self) -> io::Result<()> {
+        if self.framed {
+            self.out.write_all(b"0\r\n\r\n")?;
+        }
+        self.out.flush()
     }
 }
 

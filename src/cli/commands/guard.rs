@@ -18,7 +18,10 @@ pub static COMMAND: Command = Command {
             when that ends without a word the daemon was killed, and whatever its servers have started is ended.",
     flags: &[],
     settings: &[],
-    examples: &[example("mcpx guard 4711 123456", "the daemon's process, and when it started in ticks since boot")],
+    examples: &[example(
+        "mcpx guard 4711 123456",
+        "the daemon's process, and when it started in ticks since boot",
+    )],
     run,
 };
 

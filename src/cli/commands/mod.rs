@@ -10,6 +10,7 @@ pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod events;
 pub mod exec;
 pub mod guard;
 pub mod help;
@@ -24,6 +25,7 @@ pub mod run;
 pub mod scripts;
 pub mod search;
 pub mod servers;
+pub mod session;
 pub mod settings;
 pub mod status;
 pub mod stop;
@@ -44,6 +46,8 @@ pub static COMMANDS: &[&Command] = &[
     &client::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
+    &events::COMMAND,
+    &session::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
     &stop::COMMAND,

@@ -1,6 +1,7 @@
 //! Who may ask over TCP: the token, the host and the origin of a request.
 //! Knows nothing of the listener.
 
+use crate::api::http::Headers;
 use crate::error::{Error, Kind};
 use std::net::SocketAddr;
 
@@ -22,13 +23,14 @@ impl Guard {
         Guard { token, hosts }
     }
 
-    /// Lets a request in, or says why not and with which status. `header` gives
-    /// every value of a header, `other` what another token than the daemon's own belongs to.
+    /// Lets a request in, or says why not and with which status. `other` says
+    /// what another token than the daemon's own belongs to.
     pub fn check<T>(
         &self,
-        header: impl Fn(&str) -> Vec<String>,
+        headers: &Headers,
         other: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, (Error, u16)> {
+        let header = |name| headers.all(name).collect::<Vec<&str>>();
         let refuse = |what: &str, status| Err((Error::new(Kind::Refused, what), status));
         // A page in a browser that was led here by a name it controls says that name.
         match &header("host")[..] {
@@ -92,11 +94,8 @@ mod tests {
 
     fn check(headers: &[(&str, &str)]) -> u16 {
         let guard = Guard::new("127.0.0.1:80".parse().unwrap(), "secret".into());
-        let header = |name: &str| {
-            let values = headers.iter().filter(|(n, _)| *n == name);
-            values.map(|(_, v)| (*v).to_owned()).collect::<Vec<_>>()
-        };
-        guard.check(header, |_| None::<()>).map_or_else(|(_, status)| status, |_| 200)
+        let headers = Headers(headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect());
+        guard.check(&headers, |_| None::<()>).map_or_else(|(_, status)| status, |_| 200)
     }
 
     #[test]

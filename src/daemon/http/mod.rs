@@ -11,9 +11,9 @@ mod guard;
 
 use self::gone::Waiting;
 use self::guard::Guard;
-use super::router::{self, Answer, Asker, Body, Origin};
+use super::router::{self, Answer, Asked, Asker, Origin, Response};
 use super::state::Daemon;
-use crate::api::http::{self, Method};
+use crate::api::http::{Headers, Method};
 use crate::api::wire::SETTINGS_HEADER;
 use crate::error::{Error, Kind, Result};
 use crate::log;
@@ -228,16 +228,18 @@ impl Worker {
     }
 
     fn serve(&self, daemon: &Arc<Daemon>, mut request: Request) {
-        let header = |name: &str| {
-            let found =
-                request.headers().iter().filter(|h| h.field.as_str().as_str().eq_ignore_ascii_case(name));
-            found.map(|h| h.value.as_str().to_owned()).collect::<Vec<String>>()
-        };
-        let run = match self.shared.guard.check(header, |token| daemon.runs.of_token(token)) {
+        let headers = Headers(
+            request
+                .headers()
+                .iter()
+                .map(|h| (h.field.as_str().as_str().to_ascii_lowercase(), h.value.as_str().to_owned()))
+                .collect(),
+        );
+        let run = match self.shared.guard.check(&headers, |token| daemon.runs.of_token(token)) {
             Ok(run) => run,
             Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
         };
-        let carried = match router::carried(header(SETTINGS_HEADER).first().map(String::as_str)) {
+        let carried = match router::carried(headers.get(&SETTINGS_HEADER.to_ascii_lowercase())) {
             Ok(carried) => carried,
             Err(error) => return respond(request, Answer::error(&error, None)),
         };
@@ -248,11 +250,7 @@ impl Worker {
         };
         let _busy = daemon.activity.enter();
         let current = daemon.current();
-        let size: usize = request
-            .headers()
-            .iter()
-            .map(|h| h.field.as_str().as_str().len() + h.value.as_str().len() + 4)
-            .sum();
+        let size: usize = headers.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         if size + request.url().len() > current.limits.head {
             let error = Error::new(Kind::TooLarge, "the head is larger than transport.maxHeader");
             return respond(request, Answer::error(&error, Some(431)));
@@ -274,10 +272,11 @@ impl Worker {
             Some(run) => (Origin::Channel(run), carried),
             None => (Origin::Tcp, carried),
         };
-        let asker = Asker { origin, held: None, cancel: &cancel, progress: None, carried };
-        let answer = router::answer(daemon, method, &target, &body, &asker);
-        drop(waits);
+        let asker = Asker { origin, held: None, cancel: &cancel, progress: None, carried, headers: &headers };
+        let asked = Asked { method, target: &target, body: &body };
+        let answer = router::answer(daemon, &asked, &asker);
         respond(request, answer);
+        drop(waits);
     }
 }
 
@@ -302,16 +301,16 @@ fn read_body(request: &mut Request, limit: u64) -> std::result::Result<Vec<u8>, 
 }
 
 fn respond(request: Request, answer: Answer) {
-    let (status, body) = match answer {
-        Answer::Body(status, body) => (status, body),
+    let response = match answer {
+        Answer::Response(response) => response,
         Answer::Channel(_) => {
             let error = Error::new(Kind::Refused, "a channel is opened on the unix socket");
-            (403, Body::Whole(router::error_body(&error)))
+            Response::error(&error, Some(403))
         }
     };
-    let headers = if status == 503 { "Retry-After: 1\r\n" } else { "" };
+    let framed = *request.http_version() >= tiny_http::HTTPVersion(1, 1);
     let mut out = request.into_writer();
     // A caller that left is noticed here at the latest, and needs no answer.
-    let _ = http::write_response(&mut out, status, headers, true, &body.parts());
+    let _ = response.write(&mut out, true, framed);
     let _ = out.flush();
 }

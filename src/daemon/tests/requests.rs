@@ -2,7 +2,7 @@
 
 use crate::api::docs;
 use crate::api::http::{Limits, Reader};
-use crate::api::ops::{OPERATIONS, Returns};
+use crate::api::ops::{self, Returns};
 use crate::api::wire::{CallContext, OpenRun};
 use crate::daemon::testing::{PATIENCE, Running, call, eventually, one_server};
 use crate::error::Kind;
@@ -22,8 +22,8 @@ fn status_of(stream: UnixStream) -> u16 {
 fn every_answer_has_the_fields_that_the_table_promises() {
     let running = Running::new(&one_server(&json!({})));
     let client = running.client();
-    for op in OPERATIONS {
-        let Returns::Record(record) = &op.returns else { continue };
+    for op in ops::all() {
+        let (Returns::Record(record) | Returns::Events(record)) = &op.returns else { continue };
         let (path, body) = match op.name {
             "call" => (op.path.to_owned(), Some(json!({"server": "fake", "tool": "echo"}))),
             "closeRun" => {
@@ -36,6 +36,12 @@ fn every_answer_has_the_fields_that_the_table_promises() {
                 (op.path.replace("{name}", "new"), Some(json!({"definition": {"command": "fake"}})))
             }
             "deleteServer" => (op.path.replace("{name}", "new"), None),
+            "session" | "keepSession" | "endSession" => {
+                let body = json!({"name": op.name});
+                client.json("POST", "/v1/sessions", Some(&body)).unwrap();
+                let keep = (op.name == "keepSession").then(|| json!({"ttlMs": 1000}));
+                (op.path.replace("{session}", op.name), keep)
+            }
             "resolve" => (format!("{}?dir=/tmp", op.path), None),
             "shutdown" => continue,
             _ => (op.path.to_owned(), None),

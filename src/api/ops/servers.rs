@@ -1,0 +1,165 @@
+//! The servers: what they offer, how they are declared and restarted. Entries of the table, no more.
+
+use super::super::http::Method;
+use super::super::records as r;
+use super::*;
+
+const PROFILE: Param = in_query(
+    "profile",
+    Shape::List(&Shape::Text),
+    "the servers of these profiles besides the default set; with none of the three, every server, or those of the run",
+);
+const SKIP_DEFAULT: Param =
+    in_query("skipDefault", Shape::Boolean, "without the servers that name no profile");
+const ALL_PROFILES: Param = in_query("allProfiles", Shape::Boolean, "every server, whatever its profiles");
+
+const FRESH: Param =
+    in_query("fresh", Shape::Boolean, "ask the servers again instead of answering from the cache");
+const WAIT: Param = in_query(
+    "waitMs",
+    Shape::Integer,
+    "how long to wait for servers that are still starting, in milliseconds; each server's `startTimeout` when absent",
+);
+
+/// In the order of the documentation.
+pub(super) static TABLE: &[Operation] = &[
+    Operation {
+        id: Id::Namespaces,
+        name: "namespaces",
+        method: Method::Get,
+        path: "/v1/namespaces",
+        params: &[FRESH, WAIT, PROFILE, SKIP_DEFAULT, ALL_PROFILES],
+        returns: Returns::Record(&r::NAMESPACES),
+        mutates: false,
+        waits: true,
+        on_channel: true,
+        words: &["ls"],
+        help: "every configured server, with what is known of it",
+        doc: "A server that cannot be used is a row with its reason, never an absence.",
+    },
+    Operation {
+        id: Id::Schemas,
+        name: "schemas",
+        method: Method::Get,
+        path: "/v1/schemas",
+        params: &[
+            in_query(
+                "server",
+                Shape::List(&Shape::Text),
+                "only these servers, by name or identifier; every enabled one that is selected when absent",
+            ),
+            FRESH,
+            WAIT,
+            PROFILE,
+            SKIP_DEFAULT,
+            ALL_PROFILES,
+        ],
+        returns: Returns::Record(&r::SCHEMAS),
+        mutates: false,
+        waits: true,
+        on_channel: true,
+        words: &["types"],
+        help: "the tools of servers, with their JSON Schemas",
+        doc: "Answered from the schema cache; a server is started only when the cache has nothing for its definition.",
+    },
+    Operation {
+        id: Id::Refresh,
+        name: "refresh",
+        method: Method::Post,
+        path: "/v1/refresh",
+        params: &[
+            body(field(
+                "servers",
+                Shape::List(&Shape::Text),
+                "only these servers, by name or identifier; every enabled one that is selected when absent",
+            )),
+            body(field(
+                "selection",
+                Shape::Record(&r::SELECTION),
+                "absent: every server, or those of the run",
+            )),
+        ],
+        returns: Returns::Record(&r::NAMESPACES),
+        mutates: true,
+        waits: true,
+        on_channel: true,
+        words: &["refresh"],
+        help: "read the servers' tools again",
+        doc: "",
+    },
+    Operation {
+        id: Id::Restart,
+        name: "restart",
+        method: Method::Post,
+        path: "/v1/restart",
+        params: &[
+            body(field("server", Shape::Text, "only this server's instances; all when absent")),
+            body(field("session", Shape::Text, "only this session's instances; all when absent")),
+        ],
+        returns: Returns::Record(&r::RESTARTED),
+        mutates: true,
+        waits: true,
+        on_channel: true,
+        words: &["restart"],
+        help: "stop server instances; the next call starts them anew",
+        doc: "",
+    },
+    Operation {
+        id: Id::Servers,
+        name: "servers",
+        method: Method::Get,
+        path: "/v1/servers",
+        params: &[PROFILE, SKIP_DEFAULT, ALL_PROFILES],
+        returns: Returns::Record(&r::SERVERS),
+        mutates: false,
+        waits: false,
+        on_channel: false,
+        words: &["servers", "list"],
+        help: "every configured server, as its file has it",
+        doc: "Secrets are stars; a text that only refers to a variable is no secret. Starts nothing.",
+    },
+    Operation {
+        id: Id::PutServer,
+        name: "putServer",
+        method: Method::Put,
+        path: "/v1/servers/{name}",
+        params: &[
+            in_path("name", "the server's configured name"),
+            required(body(field("definition", Shape::Object, "its block, as in a configuration file"))),
+            body(field(
+                "file",
+                Shape::Text,
+                "which of the daemon's configuration files; the one that has the server, else the nearest, when absent",
+            )),
+        ],
+        returns: Returns::Record(&r::CHANGED_SERVER),
+        mutates: true,
+        waits: false,
+        on_channel: false,
+        words: &["servers", "add"],
+        help: "add a server to a configuration file, or replace it there",
+        doc: "The file keeps its comments and layout, and the daemon follows at once; servers that did not change \
+              keep their instances. On the unix socket only: a definition is a program that will be started.",
+    },
+    Operation {
+        id: Id::DeleteServer,
+        name: "deleteServer",
+        method: Method::Delete,
+        path: "/v1/servers/{name}",
+        params: &[
+            in_path("name", "the server's configured name"),
+            in_query(
+                "file",
+                Shape::Text,
+                "which of the daemon's configuration files; the one that has it when absent",
+            ),
+        ],
+        returns: Returns::Record(&r::CHANGED_SERVER),
+        mutates: true,
+        waits: false,
+        on_channel: false,
+        words: &["servers", "remove"],
+        help: "remove a server from a configuration file",
+        doc: "Its instances finish what is in flight, and stop. On the unix socket only.",
+    },
+];

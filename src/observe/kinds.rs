@@ -1,0 +1,51 @@
+//! Declares the kinds of events, one entry a kind. Knows nothing of who publishes them.
+
+/// A kind of event.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// `family.what`, as it is written and filtered by.
+    pub word: &'static str,
+    /// When it is published, and what `data` holds.
+    pub help: &'static str,
+}
+
+macro_rules! kinds {
+    ($($name:ident $word:literal $help:literal)*) => {
+        $(#[doc = $help] pub static $name: Kind = Kind { word: $word, help: $help };)*
+        /// All of them; the order is that of the documentation.
+        pub static ALL: &[&Kind] = &[$(&$name),*];
+    };
+}
+
+kinds! {
+    DAEMON_STARTED "daemon.started" "the daemon is ready: `pid`, `version`, `key`"
+    DAEMON_STOPPING "daemon.stopping" "the daemon is about to stop: `why`"
+    CONFIG_CHANGED "config.changed" "another configuration is in force: `key`"
+    CONFIG_BROKEN "config.broken" "the configuration on disk cannot be used, and the last good one stays: `message`"
+    SERVER_STARTED "server.started" "an instance of a server runs: `instance`, `pid`"
+    SERVER_STOPPED "server.stopped" "an instance of a server was stopped: `instance`, `why`"
+    SERVER_FAILED "server.failed" "an instance did not start, or ended by itself: `instance`, `message`"
+    CALL_FINISHED "call.finished" "a tool call has an outcome: `tool`, `ms`, `outcome` (ok, or the kind of the error), `run`"
+    RUN_OPENED "run.opened" "a program begins: `run`"
+    RUN_CLOSED "run.closed" "a program is over: `run`"
+}
+
+/// The kind with that word.
+pub fn of_word(word: &str) -> Option<&'static Kind> {
+    ALL.iter().copied().find(|kind| kind.word == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_a_family_and_a_word_of_its_own() {
+        for (at, kind) in ALL.iter().enumerate() {
+            assert!(kind.word.split('.').count() == 2, "{}", kind.word);
+            assert!(ALL[..at].iter().all(|other| other.word != kind.word), "{} is there twice", kind.word);
+            assert!(std::ptr::eq(of_word(kind.word).unwrap(), *kind));
+        }
+        assert!(of_word("call").is_none());
+    }
+}

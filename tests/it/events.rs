@@ -1,0 +1,75 @@
+//! What a daemon tells of what happens: as a list, and as a stream that goes on.
+
+use crate::harness::{World, wait_until};
+use serde_json::Value;
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["kind"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn calls_and_their_outcomes_are_remembered_in_order() {
+    let world = World::demo();
+    world.mcpx(["events"]).status(69).stderr_has("no daemon is running").check();
+    world.mcpx(["call", "demo.echo", "text=x", "--session", "work"]).stdout("x\n").check();
+    world.mcpx(["call", "demo.fail", "message=no"]).status(1).any_stderr().check();
+    let all = world.mcpx(["--json", "events"]).run().json_lines();
+    assert_eq!(
+        kinds(&all),
+        ["daemon.started", "server.started", "call.finished", "call.finished"],
+        "each once, in order"
+    );
+    let seqs: Vec<u64> = all.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, [1, 2, 3, 4]);
+    let call = &all[2];
+    assert_eq!((&call["server"], &call["session"]), (&"demo".into(), &"work".into()));
+    assert_eq!((&call["data"]["tool"], &call["data"]["outcome"]), (&"echo".into(), &"ok".into()));
+    assert!(call["data"]["ms"].as_f64().unwrap() > 0.0);
+    assert_eq!(all[3]["data"]["outcome"], "tool");
+    // For a person, and narrowed down.
+    let calls = world.mcpx(["events", "--kind", "call", "--session", "work"]).run();
+    assert_eq!(calls.stdout().lines().count(), 1, "{calls}");
+    calls.says(&["call.finished", "demo work", "tool=echo", "outcome=ok"]);
+    assert!(world.mcpx(["events", "--since", "3"]).run().stdout().contains("outcome=tool"));
+    world.mcpx(["events", "--kind", "cal"]).status(2).stderr_has("did you mean \"call").check();
+    world.mcpx(["events", "--since", "x"]).status(2).any_stderr().check();
+}
+
+#[test]
+fn a_stream_goes_on_until_the_daemon_stops() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let following =
+        world.mcpx(["--json", "events", "--follow", "--since", "0", "--kind", "call", "--kind", "daemon"]);
+    let following = following.start();
+    for n in 0..20 {
+        world.mcpx(["call", "demo.echo", &format!("text={n}")]).stdout(&format!("{n}\n")).check();
+    }
+    let _ = world.mcpx(["stop"]).run();
+    let output = following.wait();
+    assert_eq!(output.status, 0, "{output}");
+    let seen = output.json_lines();
+    let seen = kinds(&seen);
+    assert_eq!((seen.first(), seen.last()), (Some(&"daemon.started"), Some(&"daemon.stopping")));
+    assert_eq!(seen.iter().filter(|kind| **kind == "call.finished").count(), 21, "{output}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_let_go() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let following = world.mcpx(["events", "--follow", "--since", "0"]).start();
+    // It listens for signals before it asks.
+    let tasks = format!("/proc/{}/task", following.pid());
+    wait_until("the command to listen", || {
+        let mut threads = std::fs::read_dir(&tasks).unwrap();
+        threads
+            .any(|t| std::fs::read(t.unwrap().path().join("comm")).is_ok_and(|c| c == b"signals\n"))
+            .then_some(())
+    });
+    following.signal(2);
+    assert_eq!(following.wait().status, 130);
+    // The daemon has no request in flight then: stopping waits for nobody.
+    let _ = world.mcpx(["stop"]).run();
+    assert!(world.processes().is_empty());
+}
