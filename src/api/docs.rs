@@ -140,28 +140,35 @@ fn shape_text(shape: &Shape) -> String {
 
 /// Every record that the table reaches, the error first, each once, in the order of first use.
 pub fn all_records() -> Vec<&'static Record> {
-    fn visit(shape: &'static Shape, found: &mut Vec<&'static Record>) {
-        match shape {
-            Shape::List(inner) => visit(inner, found),
-            Shape::Record(record) => record_of(record, found),
-            Shape::Any | Shape::Boolean | Shape::Integer | Shape::Object | Shape::Text => {}
-        }
-    }
-    fn record_of(record: &'static Record, found: &mut Vec<&'static Record>) {
-        if !found.iter().any(|r| std::ptr::eq(*r, record)) {
-            found.push(record);
-            record.fields.iter().for_each(|f| visit(&f.shape, found));
-        }
-    }
     let mut found = Vec::new();
     record_of(&records::ERROR, &mut found);
     for op in ops::all() {
-        op.params.iter().for_each(|p| visit(&p.field.shape, &mut found));
+        reach(op.params.iter().map(|p| &p.field), &mut found);
         if let Returns::Record(record) | Returns::Events(record) = &op.returns {
             record_of(record, &mut found);
         }
     }
     found
+}
+
+/// Adds the records that fields reach, each once.
+pub fn reach(fields: impl IntoIterator<Item = &'static Field>, found: &mut Vec<&'static Record>) {
+    fields.into_iter().for_each(|f| visit(&f.shape, found));
+}
+
+fn visit(shape: &'static Shape, found: &mut Vec<&'static Record>) {
+    match shape {
+        Shape::List(inner) => visit(inner, found),
+        Shape::Record(record) => record_of(record, found),
+        Shape::Any | Shape::Boolean | Shape::Integer | Shape::Object | Shape::Text => {}
+    }
+}
+
+fn record_of(record: &'static Record, found: &mut Vec<&'static Record>) {
+    if !found.iter().any(|r| std::ptr::eq(*r, record)) {
+        found.push(record);
+        reach(record.fields, found);
+    }
 }
 
 /// The OpenAPI 3.1 document.
@@ -245,15 +252,24 @@ fn content(schema: &Value, description: &str) -> Value {
     json!({"description": description, "content": {"application/json": {"schema": schema}}})
 }
 
+/// Where an OpenAPI document has its records.
+const COMPONENTS: &str = "#/components/schemas/";
+
 fn pointer(record: &Record) -> String {
-    format!("#/components/schemas/{}", record.name)
+    format!("{COMPONENTS}{}", record.name)
 }
 
 fn object<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Value {
+    object_schema(fields, COMPONENTS)
+}
+
+/// The JSON Schema of an object with these fields; `base` is where in the document the schemas of
+/// records are, each under its name.
+pub fn object_schema<'a>(fields: impl IntoIterator<Item = &'a Field>, base: &str) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in fields {
-        let mut described = schema(&field.shape);
+        let mut described = schema_at(&field.shape, base);
         described["description"] = field.help.into();
         properties.insert(field.name.into(), described);
         if field.required {
@@ -268,13 +284,17 @@ fn object<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Value {
 }
 
 fn schema(shape: &Shape) -> Value {
+    schema_at(shape, COMPONENTS)
+}
+
+fn schema_at(shape: &Shape, base: &str) -> Value {
     match shape {
         Shape::Any => json!({}),
         Shape::Boolean => json!({"type": "boolean"}),
         Shape::Integer => json!({"type": "integer", "minimum": 0}),
-        Shape::List(inner) => json!({"type": "array", "items": schema(inner)}),
+        Shape::List(inner) => json!({"type": "array", "items": schema_at(inner, base)}),
         Shape::Object => json!({"type": "object"}),
-        Shape::Record(record) => json!({"$ref": pointer(record)}),
+        Shape::Record(record) => json!({"$ref": format!("{base}{}", record.name)}),
         Shape::Text => json!({"type": "string"}),
     }
 }

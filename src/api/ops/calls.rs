@@ -31,6 +31,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: true,
         on_channel: true,
         words: &["call"],
+        tool: "call",
         help: "call one tool",
         doc: "A call that may have reached its server is never sent again. A caller that goes away cancels it. \
               Without `context.session` the call has a session of its own, which ends with it. On a channel \
@@ -54,6 +55,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &[],
+        tool: "",
         help: "open a run: the calls of one program",
         doc: "On the unix socket a run ends with the connection that opened it. Without `context.session` \
               it has a session of its own, and what that session owns is stopped when the run ends. With `tools`, \
@@ -70,6 +72,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &[],
+        tool: "",
         help: "close a run",
         doc: "Its calls are cancelled and its channels closed.",
     },
@@ -84,6 +87,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: true,
         on_channel: false,
         words: &[],
+        tool: "",
         help: "turn the connection into a channel of a run",
         doc: "Needs `Connection: Upgrade` and `Upgrade: mcpx-channel`, on the unix socket only.",
     },

@@ -66,6 +66,8 @@ pub struct Operation {
     pub on_channel: bool,
     /// Its words on the command line; empty when there is no command for it.
     pub words: &'static [&'static str],
+    /// The tool of `mcpx serve` that it is, without `mcpx_`; empty when no model should ask for it.
+    pub tool: &'static str,
     /// One line on what it does.
     pub help: &'static str,
     /// More, for the documentation; may be empty.
@@ -259,6 +261,17 @@ mod tests {
                 op.name
             );
         }
+    }
+
+    #[test]
+    fn tools_have_names_of_their_own() {
+        let mut names = HashSet::new();
+        for op in all().filter(|o| !o.tool.is_empty()) {
+            assert!(names.insert(op.tool), "{} is there twice", op.tool);
+            assert!(op.tool.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{}", op.tool);
+            assert!(matches!(op.returns, Returns::Record(_)), "{} has a result to show", op.name);
+        }
+        assert!(names.contains("call"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["session", "list"],
+        tool: "session_list",
         help: "every session, and what it owns",
         doc: "A session is there from its first use, or from `newSession`, until it was unused for \
               `session.idleTimeout`. Those that were made for one run are listed while they own something.",
@@ -34,6 +35,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["session", "show"],
+        tool: "session_show",
         help: "one session",
         doc: "",
     },
@@ -55,6 +57,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["session", "new"],
+        tool: "session_new",
         help: "open a session that lasts longer than a run",
         doc: "Nobody needs to: a session is opened by the first call that names it. This refuses a name that is taken.",
     },
@@ -72,6 +75,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: false,
         on_channel: false,
         words: &["session", "keep"],
+        tool: "session_keep",
         help: "keep a session and what it owns, used or not",
         doc: "Until then neither `session.idleTimeout` nor `pool.idleTimeout` ends anything of it, and the daemon \
               does not leave for `autostart.idleExit`. At most `session.keepMost`.",
@@ -87,6 +91,7 @@ pub(super) static TABLE: &[Operation] = &[
         waits: true,
         on_channel: false,
         words: &["session", "stop"],
+        tool: "session_stop",
         help: "end a session: stop what it owns",
         doc: "Answers when that is gone. Calls in flight there get an error that says so. What its calls share with \
               others stays. A later call that names it opens it anew.",
