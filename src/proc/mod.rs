@@ -10,6 +10,7 @@ mod find;
 mod hangup;
 mod marks;
 pub mod signals;
+mod sockets;
 mod spawn;
 mod strays;
 mod sys;
@@ -23,6 +24,7 @@ pub use family::Family;
 pub use find::find_program;
 pub use hangup::Hangups;
 pub use marks::{MARK, end_in_session, end_marked_by};
+pub use sockets::{Accepted, each_accepted};
 pub use spawn::{Io, Spawn, spawn};
 pub use strays::reap_strays;
 pub use sys::{

@@ -8,6 +8,7 @@ mod harness;
 
 mod call;
 mod catalog;
+mod completions;
 mod config;
 mod constants;
 mod daemon;
@@ -23,8 +24,10 @@ mod orphans;
 mod permissions;
 mod python;
 mod real_servers;
+mod remote;
 mod run_scripts;
 mod script_options;
+mod serve;
 mod servers;
 mod sessions;
 mod settings;

@@ -32,6 +32,7 @@ pub enum Id {
     Resolve,
     Restart,
     Schemas,
+    Search,
     Servers,
     Session,
     Sessions,
@@ -40,6 +41,7 @@ pub enum Id {
     Settings,
     Shutdown,
     Status,
+    Types,
     UnsetSetting,
 }
 

@@ -5,6 +5,8 @@ use super::command::Command;
 
 pub mod call;
 pub mod client;
+pub mod complete;
+pub mod completions;
 pub mod config;
 pub mod daemon;
 pub mod daemons;
@@ -16,6 +18,7 @@ pub mod guard;
 pub mod help;
 pub mod init;
 pub mod ls;
+pub mod man;
 pub mod permissions;
 pub mod refresh;
 pub mod reload;
@@ -24,6 +27,7 @@ pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
+pub mod serve;
 pub mod servers;
 pub mod session;
 pub mod settings;
@@ -44,6 +48,7 @@ pub static COMMANDS: &[&Command] = &[
     &run::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
+    &serve::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
@@ -59,9 +64,12 @@ pub static COMMANDS: &[&Command] = &[
     &servers::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &completions::COMMAND,
+    &man::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
     &guard::COMMAND,
+    &complete::COMMAND,
     &docs::COMMAND,
 ];

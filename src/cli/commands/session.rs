@@ -18,7 +18,7 @@ use std::fmt::Write;
 pub static COMMAND: Command = Command {
     name: "session",
     group: Group::Daemon,
-    words: "[list|show|new|stop|keep] [<key>…] [<time>]",
+    words: "[list|show|new|stop|keep] [<session>…] [<time>]",
     count: (0, MANY),
     rest: Rest::Mixed,
     summary: "Show sessions, open one, keep it, end it",

@@ -43,6 +43,7 @@ fn every_answer_has_the_fields_that_the_table_promises() {
                 (op.path.replace("{session}", op.name), keep)
             }
             "resolve" => (format!("{}?dir=/tmp", op.path), None),
+            "search" => (format!("{}?query=echo", op.path), None),
             "shutdown" => continue,
             _ => (op.path.to_owned(), None),
         };
