@@ -19,6 +19,7 @@ mod events;
 mod exec;
 mod faults;
 mod inherit_env;
+mod launcher;
 mod layers;
 mod orphans;
 mod permissions;
