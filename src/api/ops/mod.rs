@@ -4,6 +4,7 @@
 
 mod calls;
 mod daemon;
+mod questions;
 mod servers;
 mod sessions;
 mod settings;
@@ -14,7 +15,9 @@ use super::http::Method;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the table describes each one")]
 pub enum Id {
+    AnswerQuestion,
     Call,
+    CancelTask,
     Channel,
     CloseRun,
     DeleteServer,
@@ -27,6 +30,8 @@ pub enum Id {
     OpenApi,
     OpenRun,
     PutServer,
+    Question,
+    Questions,
     Refresh,
     Reload,
     Resolve,
@@ -41,6 +46,9 @@ pub enum Id {
     Settings,
     Shutdown,
     Status,
+    Task,
+    TaskResult,
+    Tasks,
     Types,
     UnsetSetting,
 }
@@ -169,7 +177,7 @@ const fn required(mut param: Param) -> Param {
 
 /// The families; their order is the order of the documentation.
 static FAMILIES: &[&[Operation]] =
-    &[daemon::TABLE, calls::TABLE, servers::TABLE, sessions::TABLE, settings::TABLE];
+    &[daemon::TABLE, calls::TABLE, questions::TABLE, servers::TABLE, sessions::TABLE, settings::TABLE];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
@@ -242,7 +250,8 @@ mod tests {
                 .replace("{run}", "abc")
                 .replace("{key}", "abc")
                 .replace("{name}", "abc")
-                .replace("{session}", "abc");
+                .replace("{session}", "abc")
+                .replace("{id}", "abc");
             let (found, values) = route(op.method, &path).unwrap();
             assert_eq!(found.id, op.id);
             let declared = op.params.iter().filter(|p| p.place == Place::Path).count();
