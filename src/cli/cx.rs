@@ -49,7 +49,7 @@ pub struct World {
 }
 
 /// Commands that work without a configuration, whatever is wrong with it.
-const ALONE: &[&str] = &["demo-server", "docs", "help", "hook", "init", "plugin", "version"];
+const ALONE: &[&str] = &["demo-server", "docs", "guard", "help", "hook", "init", "plugin", "version"];
 
 impl Cx {
     /// A context in which nothing has been looked at yet.

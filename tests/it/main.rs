@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod browsers;
 mod call;
 mod catalog;
 mod completions;
@@ -22,6 +23,7 @@ mod faults;
 mod inherit_env;
 mod launcher;
 mod layers;
+mod orphans;
 mod permissions;
 mod plugin;
 mod plugin_core;
@@ -33,4 +35,6 @@ mod run_scripts;
 mod script_options;
 mod serve;
 mod servers;
+mod sessions;
 mod settings;
+mod soak;

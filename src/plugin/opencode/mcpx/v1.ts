@@ -123,8 +123,12 @@ export interface Instance {
   protocol?: string;
   /** the child; absent for a server over HTTP */
   pid?: number;
+  /** the session that owns it */
+  session?: string;
   /** milliseconds since it was started */
   uptimeMs: number;
+  /** milliseconds since a call was last in it; 0 while one is */
+  idleMs: number;
   /** calls that it has answered */
   calls: number;
   /** calls that it is working on */
@@ -470,6 +474,35 @@ export interface ChangedServer {
   problem?: ErrorRecord;
 }
 
+export interface Sessions {
+  /** by key */
+  sessions: Session[];
+}
+
+export interface Session {
+  /** what `--session` and `MCPX_SESSION_ID` name it by */
+  key: string;
+  /** when it was first heard of, milliseconds since 1970; absent for one that was made for a run */
+  createdAt?: number;
+  /** milliseconds since it was last used */
+  idleMs: number;
+  /** until when it stays although nobody uses it, milliseconds since 1970 */
+  keptUntil?: number;
+  /** it was made for one run, and ends with it */
+  ephemeral: boolean;
+  /** its open runs */
+  runs: number;
+  /** what it owns */
+  instances: Instance[];
+}
+
+export interface Ended {
+  /** its key */
+  session: string;
+  /** how many servers were stopped */
+  stopped: number;
+}
+
 export interface Settings {
   /** one row a setting */
   settings: Setting[];
@@ -686,6 +719,30 @@ export interface DeleteServerParams {
   file?: string;
 }
 
+export interface SessionParams {
+  /** the session's key */
+  session: string;
+}
+
+export interface NewSessionParams {
+  /** its key; when absent one is made that nobody else has */
+  name?: string;
+  /** how long it is kept although nobody uses it, in milliseconds */
+  ttlMs?: number;
+}
+
+export interface KeepSessionParams {
+  /** the session's key */
+  session: string;
+  /** how long from now, in milliseconds; 0 no longer */
+  ttlMs: number;
+}
+
+export interface EndSessionParams {
+  /** the session's key */
+  session: string;
+}
+
 export interface SettingParams {
   /** the setting's key, for instance `pool.callTimeout` */
   key: string;
@@ -782,6 +839,16 @@ export interface V1 {
   putServer(params: PutServerParams, how?: How): Promise<ChangedServer>;
   /** `DELETE /v1/servers/{name}`: remove a server from a configuration file. */
   deleteServer(params: DeleteServerParams, how?: How): Promise<ChangedServer>;
+  /** `GET /v1/sessions`: every session, and what it owns. */
+  sessions(_?: undefined, how?: How): Promise<Sessions>;
+  /** `GET /v1/sessions/{session}`: one session. */
+  session(params: SessionParams, how?: How): Promise<Session>;
+  /** `POST /v1/sessions`: open a session that lasts longer than a run. */
+  newSession(params?: NewSessionParams, how?: How): Promise<Session>;
+  /** `POST /v1/sessions/{session}/keep`: keep a session and what it owns, used or not. */
+  keepSession(params: KeepSessionParams, how?: How): Promise<Session>;
+  /** `DELETE /v1/sessions/{session}`: end a session: stop what it owns. */
+  endSession(params: EndSessionParams, how?: How): Promise<Ended>;
   /** `GET /v1/settings`: every setting of the daemon, with its source and what it displaced. */
   settings(_?: undefined, how?: How): Promise<Settings>;
   /** `GET /v1/settings/{key}`: one setting of the daemon. */
@@ -820,6 +887,11 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   servers: { method: "GET", path: "/v1/servers", query: ["profile", "skipDefault", "allProfiles"], body: [] },
   putServer: { method: "PUT", path: "/v1/servers/{name}", query: [], body: ["definition", "file"] },
   deleteServer: { method: "DELETE", path: "/v1/servers/{name}", query: ["file"], body: [] },
+  sessions: { method: "GET", path: "/v1/sessions", query: [], body: [] },
+  session: { method: "GET", path: "/v1/sessions/{session}", query: [], body: [] },
+  newSession: { method: "POST", path: "/v1/sessions", query: [], body: ["name", "ttlMs"] },
+  keepSession: { method: "POST", path: "/v1/sessions/{session}/keep", query: [], body: ["ttlMs"] },
+  endSession: { method: "DELETE", path: "/v1/sessions/{session}", query: [], body: [] },
   settings: { method: "GET", path: "/v1/settings", query: [], body: [] },
   setting: { method: "GET", path: "/v1/settings/{key}", query: [], body: [] },
   setSetting: { method: "PUT", path: "/v1/settings/{key}", query: [], body: ["value"] },
