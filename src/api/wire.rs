@@ -155,6 +155,9 @@ pub struct OpenRun {
     /// The tools that the run may call; absent means every tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Grant>>,
+    /// The program runs in a sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confined: bool,
 }
 
 /// The answer to `POST /v1/runs`.

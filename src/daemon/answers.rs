@@ -2,6 +2,7 @@
 
 use super::discover;
 use super::events::Event;
+use super::exec;
 use super::feed;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
@@ -128,7 +129,7 @@ fn dispatch(
         (_, Some(_)) if !op.on_channel && !matches!(op.id, Id::OpenRun | Id::CloseRun | Id::Channel) => {
             return Err(Error::new(
                 Kind::Refused,
-                format!("{} cannot be asked by what a run with limited tools has started", op.name),
+                format!("{} cannot be asked by what a run with limits has started", op.name),
             ));
         }
         _ => {}
@@ -147,6 +148,7 @@ fn dispatch(
         },
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
         Id::Events => feed::events(daemon, params.parse(op)?, asker),
+        Id::Exec => exec::exec(daemon, params.parse(op)?, asker),
         Id::Health => json_of(&health(daemon)),
         Id::Namespaces => {
             let Fresh { fresh, known, wait_ms, chosen } = params.parse(op)?;
@@ -258,8 +260,13 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
     outcome
 }
 
+/// Whether who asks is a sandboxed program, or was started by one.
+fn is_confined(asker: &Asker<'_>) -> bool {
+    asker.held.as_ref().is_some_and(|run| run.confined)
+}
+
 /// What a call, or a run that is opened, is held to.
-fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
+pub(super) fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
     if let Origin::Channel(run) = &asker.origin {
         return run.limits.clone();
     }
@@ -307,7 +314,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     // A run inside a run may have less than that one, never more.
     let mut limits = limits(daemon, &wanted.context, asker);
     limits.extend(wanted.tools.map(Arc::new));
-    let run = daemon.runs.open(wanted.context, tie, limits)?;
+    let run = daemon.runs.open(wanted.context, tie, limits, wanted.confined || is_confined(asker))?;
     run.carry(asker.carried.clone());
     let usable =
         |server: &ServerDef| server.enabled && server.problem.is_none() && run.selection.takes(server);

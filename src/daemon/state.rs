@@ -1,6 +1,7 @@
 //! What all threads of the daemon share. Knows nothing of connections' bytes.
 
 use super::events::Event;
+use super::exec::Slots;
 use super::logfile::LogFile;
 use super::peers::Peers;
 use super::places::Places;
@@ -34,6 +35,8 @@ pub struct Daemon {
     pub pool: Arc<Pool>,
     /// The open runs.
     pub runs: Runs,
+    /// The programs that run for others.
+    pub exec: Slots,
     /// The connections of the unix socket.
     pub peers: Arc<Peers>,
     /// How many connections may be open.
@@ -245,6 +248,7 @@ impl Daemon {
         let limit = max_connections(&current.settings);
         Ok(Arc::new(Daemon {
             runs: Runs::new(pool.bus().clone())?,
+            exec: Slots::default(),
             pool,
             peers,
             places: Places::new(limit),

@@ -2,6 +2,7 @@
 //! the defaults are in `defaults.json`, and a test holds the two together.
 
 mod daemon;
+mod exec;
 mod general;
 mod scripts;
 mod serve;
@@ -9,6 +10,7 @@ mod servers;
 
 use super::declared::Declared;
 pub use daemon::*;
+pub use exec::*;
 pub use general::*;
 pub use scripts::*;
 pub use serve::*;
@@ -67,6 +69,11 @@ pub static ALL: &[&dyn Declared] = &[
     &SERVE_TOOLS,
     &SERVE_INSTRUCTIONS,
     &SERVE_LIST_TTL,
+    &EXEC_WHERE,
+    &EXEC_ENABLED,
+    &EXEC_CONCURRENCY,
+    &EXEC_TIMEOUT,
+    &EXEC_HOOK_TIMEOUT,
     &OUTPUT_JSON,
     &OUTPUT_COLOR,
     &OUTPUT_MEDIA,

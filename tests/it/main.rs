@@ -17,6 +17,7 @@ mod docs;
 mod eras;
 mod events;
 mod exec;
+mod exec_service;
 mod faults;
 mod inherit_env;
 mod launcher;

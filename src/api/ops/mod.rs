@@ -4,6 +4,7 @@
 
 mod calls;
 mod daemon;
+mod exec;
 mod servers;
 mod settings;
 
@@ -18,6 +19,7 @@ pub enum Id {
     CloseRun,
     DeleteServer,
     Events,
+    Exec,
     Health,
     Namespaces,
     OpenApi,
@@ -162,7 +164,8 @@ const fn required(mut param: Param) -> Param {
 }
 
 /// The families; their order is the order of the documentation.
-static FAMILIES: &[&[Operation]] = &[daemon::TABLE, calls::TABLE, servers::TABLE, settings::TABLE];
+static FAMILIES: &[&[Operation]] =
+    &[daemon::TABLE, calls::TABLE, exec::TABLE, servers::TABLE, settings::TABLE];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
