@@ -7,6 +7,7 @@ mod daemon;
 mod exec;
 mod questions;
 mod servers;
+mod sessions;
 mod settings;
 
 use super::http::Method;
@@ -21,10 +22,13 @@ pub enum Id {
     Channel,
     CloseRun,
     DeleteServer,
+    EndSession,
     Events,
     Exec,
     Health,
+    KeepSession,
     Namespaces,
+    NewSession,
     OpenApi,
     OpenRun,
     PutServer,
@@ -37,6 +41,8 @@ pub enum Id {
     Schemas,
     Search,
     Servers,
+    Session,
+    Sessions,
     SetSetting,
     Setting,
     Settings,
@@ -172,8 +178,15 @@ const fn required(mut param: Param) -> Param {
 }
 
 /// The families; their order is the order of the documentation.
-static FAMILIES: &[&[Operation]] =
-    &[daemon::TABLE, calls::TABLE, exec::TABLE, questions::TABLE, servers::TABLE, settings::TABLE];
+static FAMILIES: &[&[Operation]] = &[
+    daemon::TABLE,
+    calls::TABLE,
+    exec::TABLE,
+    questions::TABLE,
+    servers::TABLE,
+    sessions::TABLE,
+    settings::TABLE,
+];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
@@ -246,6 +259,7 @@ mod tests {
                 .replace("{run}", "abc")
                 .replace("{key}", "abc")
                 .replace("{name}", "abc")
+                .replace("{session}", "abc")
                 .replace("{id}", "abc");
             let (found, values) = route(op.method, &path).unwrap();
             assert_eq!(found.id, op.id);
