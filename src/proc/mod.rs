@@ -22,7 +22,7 @@ pub use hangup::Hangups;
 pub use sockets::{Accepted, each_accepted};
 pub use spawn::{Io, Spawn, spawn};
 pub use sys::{
-    alive, ancestors, kill, kill_group, may_write, peer_closed, peer_pid, peer_uid, poll_readable,
-    poll_writable, raise_nofile, set_nonblocking, start_ticks, uid,
+    alive, ancestors, free_bytes, kill, kill_group, may_write, peer_closed, peer_pid, peer_uid,
+    poll_readable, poll_writable, raise_nofile, set_nonblocking, start_ticks, uid,
 };
 pub use terminal::terminal_width;

@@ -80,12 +80,7 @@ fn list(cx: &mut Cx, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
 }
 
 fn prune(cx: &mut Cx, dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
-    let mut removed: Vec<PathBuf> = Vec::new();
-    for (stale, live, _) in found {
-        if !live {
-            removed.extend(clear(dirs, stale));
-        }
-    }
+    let removed = clear_stale(dirs, found);
     if cx.json() {
         cx.out.json(&json!({"ok": true, "removed": removed}))?;
     } else if removed.is_empty() {
@@ -96,6 +91,11 @@ fn prune(cx: &mut Cx, dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Resu
         }
     }
     Ok(0)
+}
+
+/// Removes the files of every daemon that is gone; returns their paths.
+pub fn clear_stale(dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Vec<PathBuf> {
+    found.iter().filter(|(_, live, _)| !live).flat_map(|(stale, ..)| clear(dirs, stale)).collect()
 }
 
 /// Removes a stale daemon's files, under its lock, so that one that is just taking its place keeps them.
