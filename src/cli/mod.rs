@@ -17,6 +17,7 @@ pub mod locking;
 pub mod man;
 pub mod out;
 pub mod progress;
+pub mod questions;
 pub mod result;
 pub mod running;
 pub mod schemas;

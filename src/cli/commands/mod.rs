@@ -15,6 +15,7 @@ pub mod daemons;
 pub mod demo_server;
 pub mod docs;
 pub mod doctor;
+pub mod elicit;
 pub mod events;
 pub mod exec;
 pub mod explore;
@@ -36,6 +37,7 @@ pub mod servers;
 pub mod settings;
 pub mod status;
 pub mod stop;
+pub mod task;
 pub mod tools;
 pub mod types;
 pub mod version;
@@ -51,6 +53,8 @@ pub static COMMANDS: &[&Command] = &[
     &call::COMMAND,
     &exec::COMMAND,
     &run::COMMAND,
+    &elicit::COMMAND,
+    &task::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
     &serve::COMMAND,
