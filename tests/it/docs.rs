@@ -123,9 +123,8 @@ fn the_commands_for_ci_work_and_those_of_its_jobs_parse() {
     }
     let mut jobs = 0;
     for line in blocks(&page, "yaml").iter().flat_map(|b| b.lines()) {
-        let Some(at) = line.find("mcpx ").filter(|at| line[..*at].trim_start().starts_with('-')) else {
-            continue;
-        };
+        let found = ["run: mcpx ", "- mcpx "].iter().find_map(|part| Some(line.find(part)? + part.len()));
+        let Some(at) = found.map(|end| end - "mcpx ".len()) else { continue };
         let words = line[at..].split_whitespace().map(std::ffi::OsString::from).collect();
         assert!(matches!(mcpx::cli::args::parse(words), Ok(mcpx::cli::args::Parsed::Run(_))), "{line}");
         jobs += 1;

@@ -86,6 +86,7 @@ fn fix_closes_what_is_open_and_prunes_what_is_stale_and_nothing_else() {
     let info = info.filter(|p| p.extension().is_some_and(|e| e == "json")).collect::<Vec<_>>().remove(0);
     let kept = fs::read(&info).unwrap();
     let _ = world.mcpx(["stop", "--all"]).run();
+    world.wait_gone("daemon");
     // As after a kill -9: the file is there, the process is not.
     fs::write(&info, kept).unwrap();
     fs::set_permissions(world.state(), Permissions::from_mode(0o755)).unwrap();

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_budget_is_kept_shared_evenly_and_used() {
         for budget in [60, 100, 200, 400, 100_000] {
-            let mut parts = [part("a", 20, 2), part("b", 3, 2), part("c", 1, 90)];
+            let mut parts = [part("a", 20, 2), part("b", 3, 2), part("c", 1, 300)];
             fill(&mut parts, budget);
             let text: String = parts.iter().map(Part::text).collect();
             assert!(tokens(&text) <= budget, "{budget}: {} {text}", tokens(&text));
