@@ -19,6 +19,7 @@ pub mod elicit;
 pub mod events;
 pub mod exec;
 pub mod explore;
+pub mod guard;
 pub mod help;
 pub mod init;
 pub mod lock;
@@ -34,6 +35,7 @@ pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod session;
 pub mod settings;
 pub mod status;
 pub mod stop;
@@ -61,6 +63,7 @@ pub static COMMANDS: &[&Command] = &[
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
+    &session::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
     &stop::COMMAND,
@@ -80,6 +83,7 @@ pub static COMMANDS: &[&Command] = &[
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &guard::COMMAND,
     &complete::COMMAND,
     &docs::COMMAND,
 ];
