@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod browsers;
 mod call;
 mod catalog;
 mod completions;
@@ -35,3 +36,4 @@ mod serve;
 mod servers;
 mod sessions;
 mod settings;
+mod soak;
