@@ -83,7 +83,12 @@ fn fix_closes_what_is_open_and_prunes_what_is_stale_and_nothing_else() {
     let world = World::demo();
     let _ = world.mcpx(["call", "demo.echo", "text=x"]).run();
     let info = fs::read_dir(world.state()).unwrap().flatten().map(|e| e.path());
-    let info = info.filter(|p| p.extension().is_some_and(|e| e == "json")).collect::<Vec<_>>().remove(0);
+    // Beside it is what is known of its children.
+    let named = |p: &std::path::PathBuf| {
+        let name = p.file_name().unwrap().to_string_lossy();
+        name.starts_with("daemon-") && name.ends_with(".json")
+    };
+    let info = info.filter(named).collect::<Vec<_>>().remove(0);
     let kept = fs::read(&info).unwrap();
     let _ = world.mcpx(["stop", "--all"]).run();
     world.wait_gone("daemon");
