@@ -445,7 +445,7 @@ fn row(current: &Current, server: &ServerDef, schema: &Result<Arc<ServerSchema>>
             row.state = "ready".into();
             row.tools = Some(schema.tools.len());
             row.fetched_at = Some(schema.fetched_at);
-            row.description = row.description.or_else(|| said_of_itself(schema));
+            row.description = row.description.or_else(|| crate::catalog::rows::about_server(schema));
         }
         Err(error) => {
             let starting = error.hint_text() == Some(STILL_STARTING);
@@ -454,19 +454,6 @@ fn row(current: &Current, server: &ServerDef, schema: &Result<Arc<ServerSchema>>
         }
     }
     row
-}
-
-/// The first line of the server's own words.
-fn said_of_itself(schema: &ServerSchema) -> Option<String> {
-    let info = schema.server_info.as_ref();
-    let text = |key: &str| info.and_then(|i| i.get(key)).and_then(Value::as_str);
-    let words = [text("description"), schema.instructions.as_deref(), text("title")];
-    words
-        .into_iter()
-        .flatten()
-        .filter_map(|t| t.lines().map(str::trim).find(|l| !l.is_empty()))
-        .next()
-        .map(str::to_owned)
 }
 
 /// The servers that were asked for, by configured name; an unknown one is an error row.

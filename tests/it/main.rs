@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod browsers;
 mod call;
 mod catalog;
 mod completions;
@@ -14,6 +15,7 @@ mod constants;
 mod daemon;
 mod demo;
 mod docs;
+mod doctor;
 mod elicit;
 mod eras;
 mod events;
@@ -23,6 +25,7 @@ mod faults;
 mod inherit_env;
 mod launcher;
 mod layers;
+mod lock;
 mod orphans;
 mod permissions;
 mod python;
@@ -34,3 +37,4 @@ mod serve;
 mod servers;
 mod sessions;
 mod settings;
+mod soak;
