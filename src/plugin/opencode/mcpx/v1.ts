@@ -260,6 +260,66 @@ export interface NamespaceName {
   ident: string;
 }
 
+export interface Hooks {
+  /** before the program; when it fails or is slow the program does not run */
+  pre?: unknown;
+  /** after it, however it ended */
+  post?: unknown;
+  /** after it failed, before `post` */
+  onError?: unknown;
+  /** after it succeeded, before `post` */
+  onSuccess?: unknown;
+}
+
+export interface Ran {
+  /** the exit code is 0 */
+  ok: boolean;
+  /** as that of `mcpx exec` */
+  exitCode: number;
+  /** how long it took, in milliseconds; a number with a fraction */
+  durationMs: unknown;
+  /** deno, bun, node, or an interpreter's name */
+  runtime: string;
+  /** the program's value */
+  result?: unknown;
+  /** what it emitted */
+  results: unknown[];
+  /** its log records */
+  logs: LogRecord[];
+  /** what it wrote to standard output */
+  stdout: string;
+  /** what it wrote to standard error, without records */
+  stderr: string;
+  /** why it failed: kind, message and what is known besides */
+  error?: Record<string, unknown>;
+  /** the parts that were cut at `script.captureLimit` */
+  truncated?: string[];
+  /** the hooks that failed */
+  hooks?: FailedHook[];
+}
+
+export interface LogRecord {
+  /** debug, info, warn or error */
+  level: string;
+  /** milliseconds since 1970 */
+  at: number;
+  /** the message */
+  message: string;
+  /** the fields as they were given */
+  fields?: unknown;
+  /** the method of the console that made it */
+  console?: string;
+  /** where it was made, `file:line:column` */
+  source?: string;
+}
+
+export interface FailedHook {
+  /** post, onError or onSuccess */
+  phase: string;
+  /** what went wrong; it changes nothing about the run */
+  message: string;
+}
+
 export interface Questions {
   /** the open ones, oldest first */
   questions: Question[];
@@ -589,6 +649,47 @@ export interface CloseRunParams {
   run: string;
 }
 
+export interface ExecParams {
+  /** the program; this or `script` */
+  code?: string;
+  /** a file's path, or the name of a script, where the daemon is */
+  script?: string;
+  /** what the code is written in: `javascript` (which may be TypeScript), `python`, `sh`, `bash`, `ruby` or `perl` */
+  language?: string;
+  /** the program's arguments */
+  args?: string[];
+  /** its standard input; empty when absent */
+  stdin?: string;
+  /** `script.runtime` for this run */
+  runtime?: string;
+  /** `script.permissions` for this run */
+  permissions?: string;
+  /** the session key of its calls; one of its own when absent */
+  session?: string;
+  /** the session that the host assigned */
+  sessionId?: string;
+  /** the session that spawned that one */
+  parentSessionId?: string;
+  /** its working directory, absolute; beside the configuration when absent */
+  cwd?: string;
+  /** variables on top of the daemon's environment */
+  env?: Record<string, unknown>;
+  /** the export to call instead of the default one */
+  export?: string;
+  /** start the program itself, without what makes tools global */
+  noLauncher?: boolean;
+  /** how long it may run, in milliseconds; `exec.timeout` when absent, without a limit when 0 */
+  timeoutMs?: number;
+  /** `structured` (when absent), `text` or `stream` */
+  output?: string;
+  /** commands to run before and after it */
+  hooks?: Hooks;
+  /** call settings, as in the header `X-Mcpx-Settings` */
+  settings?: Record<string, unknown>;
+  /** who asks, instead of single fields */
+  context?: Context;
+}
+
 export interface QuestionParams {
   /** the question's id */
   id: string;
@@ -807,6 +908,8 @@ export interface V1 {
   openRun(params?: OpenRunParams, how?: How): Promise<OpenedRun>;
   /** `DELETE /v1/runs/{run}`: close a run. */
   closeRun(params: CloseRunParams, how?: How): Promise<Done>;
+  /** `POST /v1/exec`: run a program that calls tools. */
+  exec(params?: ExecParams, how?: How): Promise<Ran>;
   /** `GET /v1/elicit`: what servers ask and nobody has answered yet. */
   questions(_?: undefined, how?: How): Promise<Questions>;
   /** `GET /v1/elicit/{id}`: one open question. */
@@ -871,6 +974,7 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs"] },
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
+  exec: { method: "POST", path: "/v1/exec", query: [], body: ["code", "script", "language", "args", "stdin", "runtime", "permissions", "session", "sessionId", "parentSessionId", "cwd", "env", "export", "noLauncher", "timeoutMs", "output", "hooks", "settings", "context"] },
   questions: { method: "GET", path: "/v1/elicit", query: [], body: [] },
   question: { method: "GET", path: "/v1/elicit/{id}", query: [], body: [] },
   answerQuestion: { method: "POST", path: "/v1/elicit/{id}", query: [], body: ["action", "content"] },
