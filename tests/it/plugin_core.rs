@@ -1,7 +1,7 @@
 //! The plugin's core finds the right daemon, in bun, deno and node, among real
 //! daemons, sockets and state directories, and is never the thing that fails.
 
-use crate::harness::{Runtime, World, signal};
+use crate::harness::{Runtime, World, signal, wait_until};
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -118,10 +118,12 @@ fn what_is_stale_or_anothers_is_passed_over() {
     let world = World::new();
     let a = daemon_in(&world, "a");
     let state = world.state();
-    // A daemon that was killed leaves both files behind.
+    // A daemon that was killed, and what it may leave behind when its guard is killed as well.
     let gone = daemon_in(&world, "gone");
     signal(gone["pid"].as_u64().unwrap() as u32, libc::SIGKILL);
-    world.wait_gone("gone");
+    let stale = state.join(format!("daemon-{}.json", gone["key"].as_str().unwrap()));
+    wait_until("the guard to clear up", || (!stale.exists()).then_some(()));
+    world.write(stale.to_str().unwrap(), &gone.to_string());
     // A socket of another user, in front of which something listens and counts.
     let foreign = state.join("daemon-00000000000000ff.sock");
     let listener = UnixListener::bind(&foreign).unwrap();

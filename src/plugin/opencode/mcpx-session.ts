@@ -10,7 +10,7 @@ import type { Candidate, Choice, Found, PluginSettings, Remember } from "./mcpx/
 /** Every limit of this file; each can be given another value through the option `tuning`. */
 const LIMITS = {
   /** How long a question to the editor may take, milliseconds. */
-  editorMs: 1000,
+  editorMs: 5000,
   /** How many ancestors of a session are looked at. */
   depth: 16,
   /** How many sessions are known at a time. */
@@ -87,7 +87,7 @@ class Adapter {
       found = await this.finder.find(this.input.directory);
     }
     // To wait for the editor before it has started would stop it from starting.
-    this.version = this.ask<{ version?: string }>(() => (this.input.client as any)._client.get({ url: "/global/health" })).then((health) => health?.version);
+    this.version = this.askVersion();
     for (const problem of this.problems) this.notify("", `option:${problem}`, problem);
     this.warn("", found);
     const { tools, daemonTools, toolTiming, instructions } = this.settings;
@@ -105,6 +105,10 @@ class Adapter {
       }),
       tool: { ...(offered && this.tools()), ...(choosing && this.daemonTools()) },
     };
+  }
+
+  private async askVersion(): Promise<string | undefined> {
+    return (await this.ask<{ version?: string }>(() => (this.input.client as any)._client.get({ url: "/global/health" })))?.version;
   }
 
   /** What a configuration file of the daemon's says of this plugin. */
@@ -197,7 +201,9 @@ class Adapter {
       put(env, "MCPX_SESSION_CREATED", created && new Date(created).toISOString());
       put(env, "MCPX_SESSION_AGE_MS", created && Math.max(0, Date.now() - created));
     }
-    put(env, "MCPX_HARNESS_VERSION", (await this.version) ?? session?.version);
+    // While it starts, the editor may be too busy to say.
+    const version = (await this.version) ?? (await (this.version = this.askVersion()));
+    put(env, "MCPX_HARNESS_VERSION", version ?? session?.version);
     if (trace.length) put(env, "MCPX_TRACE_IDS", JSON.stringify(trace));
   }
 
