@@ -7,16 +7,16 @@ pub mod find;
 pub mod frame;
 pub mod http;
 pub mod info;
-pub mod lock;
 pub mod ops;
 pub mod records;
 mod resolve;
-#[cfg(test)]
-pub mod scratch;
 pub mod servers;
-pub mod uri;
 pub mod wire;
 
+pub use crate::proc::lock;
+#[cfg(test)]
+pub use crate::util::scratch;
+pub use crate::util::uri;
 pub use client::{Client, Interrupter, Reply};
 pub use find::{Boot, daemons};
 pub use resolve::{Resolved, resolve};

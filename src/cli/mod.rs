@@ -4,7 +4,6 @@
 
 pub mod argforms;
 pub mod args;
-pub mod base64;
 pub mod command;
 pub mod commands;
 pub mod cx;

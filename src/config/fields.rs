@@ -42,6 +42,10 @@ pub(super) const OPTIONS: &[Field] = &[
     ("extraIncludeTools", "patterns of tools that are offered whatever the two other lists say"),
     ("idleTimeout", "how long an unused instance is kept, instead of `pool.idleTimeout`"),
     ("max", "how many instances may run, instead of `pool.max`"),
+    (
+        "oauth",
+        "who mcpx is to whoever grants access to the server at `url`: an object of `clientId`, `clientSecret`, `grant` (`authorization_code` or `client_credentials`) and `scope`; `false` switches authorisation off",
+    ),
     ("profiles", "the profiles that it belongs to, a list of names; without it, it is in the default set"),
     ("scope", "what an instance is keyed by, instead of `pool.scope`"),
     ("sharing", "whether an instance takes several calls at once, instead of `pool.sharing`"),

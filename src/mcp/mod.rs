@@ -8,6 +8,7 @@ mod http;
 #[cfg(test)]
 mod http_tests;
 mod jsonrpc;
+pub mod oauth;
 mod oversize;
 mod peer;
 mod pending;

@@ -5,12 +5,15 @@ use super::cancel::Cancel;
 use super::client::{Client, Handshake, Inner, Link, Options, raw};
 use super::error::{printable, quote_stderr, seconds};
 use super::jsonrpc;
+use super::oauth::Access;
 use super::peer::{Hooks, Limits, Peer};
 use super::stdio::{Program, Stdio};
 use super::streamable::Streamable;
 use crate::config::inherit::inherited;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind, Result};
+use crate::paths::Dirs;
+use crate::proc;
 use crate::settings::{self, Settings};
 use crate::util::Env;
 use serde_json::json;
@@ -35,6 +38,23 @@ pub struct Connect<'a> {
     pub settings: &'a Settings,
     /// What the server may cause here.
     pub hooks: Hooks,
+}
+
+/// Access that has to be granted, unless the definition says how it is had, or that none is.
+fn access(
+    def: &ServerDef,
+    url: &str,
+    headers: &[(String, String)],
+    env: &Env,
+    settings: &Settings,
+) -> Option<Access> {
+    let own = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    if own || def.options.oauth.off {
+        return None;
+    }
+    // Without a directory of its own there is nowhere to keep a login.
+    let state = Dirs::from_env(env, proc::uid()).ok()?.state;
+    Some(Access::new(&def.name, url, &def.options.oauth, env, &state, settings))
 }
 
 impl Client {
@@ -68,7 +88,10 @@ impl Client {
                 let program = Program { command, args, env, cwd, stderr_tail, kill_grace };
                 Link::Stdio(Stdio::start(program, &peer)?)
             }
-            Transport::Http { url, headers } => Link::Http(Streamable::new(url, headers, env, &peer)?),
+            Transport::Http { url, headers } => {
+                let access = access(def, url, headers, env, settings);
+                Link::Http(Streamable::new(url, headers, env, &peer, access)?)
+            }
         };
         let client = Client(Arc::new(Inner {
             peer,

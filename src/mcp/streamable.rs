@@ -6,6 +6,7 @@
 use super::cancel::{Cancel, CancelGuard};
 use super::error::{Subject, printable, seconds};
 use super::http::{self, Ask, Failure, Interrupt, Lease, Reply, Web};
+use super::oauth::Access;
 use super::peer::Peer;
 use super::pending::{Event, Outcome, Slot};
 use super::sse::{Events, Next};
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// Redirects that one message follows; a sound server needs one, for a slash.
 const REDIRECTS: usize = 3;
+
+/// How often one message asks for another token: once for one that has ended, and as often for more scopes.
+const GRANTS: usize = 3;
 
 /// A message that is not a request is only accepted, which takes no time.
 const NOTIFY: Duration = Duration::from_secs(10);
@@ -45,6 +49,8 @@ pub(super) struct Streamable {
     url: String,
     headers: Vec<(String, String)>,
     web: Arc<Web>,
+    /// Access that has to be granted; none where the definition has a header for it, or wants none.
+    access: Option<Access>,
     session: Mutex<Session>,
     /// Held while a lost session is begun again, so that one caller does it for all.
     renewing: Mutex<()>,
@@ -87,6 +93,7 @@ impl Streamable {
         headers: &[(String, String)],
         env: &Env,
         peer: &Arc<Peer>,
+        access: Option<Access>,
     ) -> Result<Arc<Streamable>> {
         let server = &peer.server;
         let Some(web) = Web::new(url, env) else {
@@ -102,6 +109,7 @@ impl Streamable {
             url: url.to_owned(),
             headers: headers.cloned().collect(),
             web,
+            access,
             session: Mutex::default(),
             renewing: Mutex::default(),
             closing: Cancel::new(),
@@ -114,9 +122,23 @@ impl Streamable {
         lock(&self.session).protocol = Some(protocol.to_owned());
     }
 
-    fn headers(&self, session: &Session, accept: &str, last_event: Option<&str>) -> Vec<(String, String)> {
+    /// The token to send along.
+    fn token(&self, cancel: &Cancel) -> Option<String> {
+        self.access.as_ref()?.bearer(cancel)
+    }
+
+    fn headers(
+        &self,
+        session: &Session,
+        accept: &str,
+        last_event: Option<&str>,
+        token: Option<&str>,
+    ) -> Vec<(String, String)> {
         let mut all = self.headers.clone();
         let mut add = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+        if let Some(token) = token {
+            add("Authorization", &format!("Bearer {token}"));
+        }
         add("Accept", accept);
         if let Some(id) = &session.id {
             add("Mcp-Session-Id", id);
@@ -137,8 +159,9 @@ impl Streamable {
         url: &str,
         line: &[u8],
         timeout: Option<Duration>,
+        token: Option<&str>,
     ) -> Result<Reply, Failure> {
-        let mut headers = self.headers(session, "application/json, text/event-stream", None);
+        let mut headers = self.headers(session, "application/json, text/event-stream", None, token);
         headers.push(("Content-Type".into(), "application/json".into()));
         let body = Some(line.trim_ascii_end());
         lease.send(&Ask { method: "POST", url, headers: &headers, body, timeout, silence: None })
@@ -158,8 +181,10 @@ impl Streamable {
         let lease = self.web.lease();
         let _guard = interrupt_on(cancel, lease.interrupter());
         let mut url = self.url.clone();
-        for _ in 0..=REDIRECTS {
-            let sent = self.post(&lease, &session, &url, line, left(deadline));
+        let mut token = self.token(cancel);
+        let (mut redirects, mut grants) = (0, 0);
+        while redirects <= REDIRECTS {
+            let sent = self.post(&lease, &session, &url, line, left(deadline), token.as_deref());
             // Set before anybody can hear of a failure: only a certain "not sent" takes it back.
             slot.sent.store(!matches!(sent, Err(Failure::NotSent(_))), Ordering::Release);
             let mut reply = match sent {
@@ -179,12 +204,30 @@ impl Streamable {
                         return Err(self.misplaced(&location));
                     };
                     url = next;
+                    redirects += 1;
                     drop(reply);
+                }
+                status if grants < GRANTS && self.may_be_granted(status, &reply) => {
+                    grants += 1;
+                    let challenge = reply.header("www-authenticate").map(str::to_owned);
+                    drop(reply);
+                    // It was refused before anything was done with it.
+                    slot.sent.store(false, Ordering::Release);
+                    if let Some(access) = &self.access {
+                        access.refused(status, challenge.as_deref(), token.as_deref(), cancel)?;
+                    }
+                    token = self.token(cancel);
                 }
                 status => return self.refused(subject, status, &mut reply, &session),
             }
         }
         Err(self.unusable(Kind::Unavailable, format!("redirected more than {REDIRECTS} times")))
+    }
+
+    /// Whether what the server refuses could be had with another token (RFC 6750, 3.1).
+    fn may_be_granted(&self, status: u16, reply: &Reply) -> bool {
+        let header = reply.header("www-authenticate").unwrap_or_default().to_ascii_lowercase();
+        self.access.is_some() && (status == 401 || status == 403 && header.contains("insufficient_scope"))
     }
 
     fn unusable(&self, kind: Kind, what: String) -> Error {
@@ -379,7 +422,8 @@ impl Streamable {
         silence: Option<Duration>,
     ) -> Result<Reply, Failure> {
         let session = lock(&self.session).clone();
-        let headers = self.headers(&session, "text/event-stream", last_event);
+        let token = self.token(&self.closing);
+        let headers = self.headers(&session, "text/event-stream", last_event, token.as_deref());
         lease.send(&Ask { method: "GET", url: &self.url, headers: &headers, body: None, timeout, silence })
     }
 
@@ -426,7 +470,8 @@ impl Streamable {
     pub fn notify(&self, line: Vec<u8>) {
         let session = lock(&self.session).clone();
         let lease = self.web.lease();
-        match self.post(&lease, &session, &self.url, &line, Some(NOTIFY)) {
+        let token = self.token(&self.closing);
+        match self.post(&lease, &session, &self.url, &line, Some(NOTIFY), token.as_deref()) {
             Ok(mut reply) => drop(reply.read(64 * 1024)),
             Err(failure) => {
                 log::debug(format_args!("{}: a notification failed: {failure:?}", self.peer.server))
@@ -496,7 +541,8 @@ impl Streamable {
         if session.id.is_none() || patience.is_zero() {
             return;
         }
-        let headers = self.headers(&session, "application/json, text/event-stream", None);
+        let token = self.token(&Cancel::new());
+        let headers = self.headers(&session, "application/json, text/event-stream", None, token.as_deref());
         let (url, timeout) = (self.url.as_str(), Some(patience));
         let ask = Ask { method: "DELETE", url, headers: &headers, body: None, timeout, silence: None };
         // 405: the server keeps its sessions as long as it likes.

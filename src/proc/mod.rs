@@ -7,6 +7,7 @@ mod child;
 mod family;
 mod find;
 mod hangup;
+pub mod lock;
 pub mod signals;
 mod spawn;
 mod sys;

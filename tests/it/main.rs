@@ -18,6 +18,7 @@ mod exec;
 mod faults;
 mod inherit_env;
 mod layers;
+mod oauth;
 mod permissions;
 mod python;
 mod real_servers;

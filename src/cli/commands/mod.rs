@@ -3,6 +3,7 @@
 
 use super::command::Command;
 
+pub mod auth;
 pub mod call;
 pub mod client;
 pub mod config;
@@ -54,6 +55,7 @@ pub static COMMANDS: &[&Command] = &[
     &resolve::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
+    &auth::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
     &version::COMMAND,
