@@ -1,6 +1,7 @@
 //! What the daemon can be asked, as a table, and how to ask it: operations,
 //! wire records, HTTP, the blocking client. Knows nothing of how the daemon answers.
 
+mod bridge;
 pub mod client;
 pub mod docs;
 pub mod find;
@@ -9,6 +10,7 @@ pub mod http;
 pub mod info;
 pub mod ops;
 pub mod records;
+pub mod remote;
 mod resolve;
 pub mod servers;
 pub mod wire;
@@ -18,5 +20,5 @@ pub use crate::proc::lock;
 pub use crate::util::scratch;
 pub use crate::util::uri;
 pub use client::{Client, Interrupter, Reply};
-pub use find::{Boot, daemons};
+pub use find::{Boot, daemons, without_run};
 pub use resolve::{Resolved, resolve};

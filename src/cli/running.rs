@@ -7,8 +7,8 @@ use super::out::{complain, note};
 use super::progress::Progress;
 use super::schemas;
 use super::table::one_line;
-use crate::api::Client;
 use crate::api::wire::OpenRun;
+use crate::api::{Client, find};
 use crate::error::{Kind, Result};
 use crate::script::{
     self, Faults, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
@@ -43,7 +43,7 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         note(&text);
     }
     if cx.inv.has("dry-run") {
-        let plan = prepared.plan(offline(cx, world)?);
+        let plan = prepared.plan(offline(cx, cx.catalog()?)?);
         return show(cx, &plan);
     }
     // The run lasts as long as the client that opened it.
@@ -107,16 +107,14 @@ fn variables(cx: &Cx, world: &World, faults: &mut Faults) -> Vec<(OsString, OsSt
 /// Opens the run at the daemon.
 fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, Link)> {
     let link = offline(cx, world)?;
-    let named = ["daemon.socket", "daemon.endpoint"]
-        .iter()
-        .any(|key| world.settings.explain(key).is_some_and(|r| !r.value.text().is_empty()));
-    if link.namespaces.is_empty() && !named {
+    if link.namespaces.is_empty() && !find::is_named(&world.settings) {
         // There is nothing to call, so nobody to ask.
         return Ok((None, Link { run: crate::util::random_hex(RUN_ID)?, ..link }));
     }
     let progress = Progress::start("opening the run");
     let client = cx.daemon(&progress)?;
     let opened = client.open_run(&OpenRun { context: cx.context()?, tools: prepared.grants() })?;
+    let far = client.is_remote();
     let channel = if prepared.wants_channel() { Some(client.channel(&opened.run)?) } else { None };
     let namespaces =
         opened.namespaces.into_iter().map(|n| Namespace { name: n.name, ident: n.ident }).collect();
@@ -125,8 +123,10 @@ fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, 
         session: opened.session,
         ephemeral: opened.ephemeral,
         namespaces,
+        ca_file: if far { world.settings.get(&crate::settings::TRANSPORT_CA_FILE) } else { String::new() },
         socket: client.info().socket.clone(),
-        endpoint: opened.endpoint,
+        // Where we reached it, others do too; its own word for that may be good on its machine only.
+        endpoint: if far { client.info().endpoint.clone() } else { opened.endpoint },
         token: opened.token,
         channel,
         ..link

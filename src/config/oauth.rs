@@ -4,7 +4,7 @@
 use super::expand::expand;
 use super::node::{Item, Node};
 use super::values::{Fault, Said, said};
-use crate::settings::Secret;
+use crate::settings::{At, Secret};
 use crate::util::{self, Env};
 
 /// The members of the block, with what they mean.
@@ -38,18 +38,18 @@ pub struct OAuthOptions {
 pub(super) struct Written<'a> {
     off: bool,
     members: Vec<(&'a str, Said<'a>)>,
-    line: u32,
+    at: At,
 }
 
 impl<'a> Written<'a> {
     /// Reads the block.
     pub fn read(node: &'a Node<'_>) -> Result<Written<'a>, Fault> {
-        let line = node.line;
+        let at = node.at;
         let members = match &node.item {
-            Item::Bool(false) => return Ok(Written { off: true, line, ..Written::default() }),
+            Item::Bool(false) => return Ok(Written { off: true, at, ..Written::default() }),
             Item::Object(members) => members,
             _ => {
-                return Err((line, format!("mcpx.oauth: expected an object or false, got {}", node.shape())));
+                return Err((at, format!("mcpx.oauth: expected an object or false, got {}", node.shape())));
             }
         };
         let mut all = Vec::new();
@@ -57,7 +57,7 @@ impl<'a> Written<'a> {
             let Some((key, _)) = OAUTH.iter().find(|(known, _)| known == key) else {
                 let near = util::did_you_mean(key, OAUTH.iter().map(|(key, _)| *key));
                 let near = near.map(|n| format!("; {n}")).unwrap_or_default();
-                return Err((node.line, format!("mcpx.oauth: unknown key \"{key}\"{near}")));
+                return Err((node.at, format!("mcpx.oauth: unknown key \"{key}\"{near}")));
             };
             let text = said(&format!("mcpx.oauth.{key}"), node)?;
             if *key == "grant" && !["authorization_code", "client_credentials"].contains(&text.text) {
@@ -65,11 +65,11 @@ impl<'a> Written<'a> {
                     "mcpx.oauth.grant: \"{}\" is neither authorization_code nor client_credentials",
                     text.text
                 );
-                return Err((text.line, what));
+                return Err((text.at, what));
             }
             all.push((*key, text));
         }
-        Ok(Written { off: false, members: all, line })
+        Ok(Written { off: false, members: all, at })
     }
 
     /// What of it decides how the server is reached, as written.
@@ -84,7 +84,7 @@ impl<'a> Written<'a> {
         let mut options = OAuthOptions { off: self.off, ..OAuthOptions::default() };
         for (key, said) in &self.members {
             let text =
-                expand(said.text, env).map_err(|what| (said.line, format!("mcpx.oauth.{key}: {what}")))?;
+                expand(said.text, env).map_err(|what| (said.at, format!("mcpx.oauth.{key}: {what}")))?;
             match *key {
                 "clientId" => options.client_id = Some(text),
                 "clientSecret" => options.client_secret = Some(Secret::new(text)),
@@ -93,7 +93,7 @@ impl<'a> Written<'a> {
             }
         }
         if options.client_credentials && options.client_id.is_none() {
-            return Err((self.line, "mcpx.oauth: client_credentials needs a clientId".into()));
+            return Err((self.at, "mcpx.oauth: client_credentials needs a clientId".into()));
         }
         Ok(options)
     }

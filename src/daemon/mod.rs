@@ -3,6 +3,7 @@
 
 mod answers;
 mod channel;
+mod discover;
 mod events;
 mod feed;
 mod follow;

@@ -1,17 +1,21 @@
 //! JSON-RPC 2.0 as MCP uses it: reads the envelope of a message without
-//! looking into what it carries, and writes messages of one line each. Knows
-//! nothing of any method.
+//! looking into what it carries, and writes messages of one line each. Both
+//! ends of a conversation use it. Knows nothing of any method.
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// JSON-RPC: the text is no JSON.
+pub(crate) const PARSE_ERROR: i64 = -32700;
+/// JSON-RPC: the JSON is no message.
+pub(crate) const INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC: no such method.
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 /// JSON-RPC: the parameters are wrong.
-pub(super) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
 
 /// The envelope of one message; everything in it borrows from the line.
 #[derive(Debug, Deserialize)]
@@ -35,9 +39,9 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 
 /// What a message is.
 #[derive(Debug)]
-pub(super) enum Message<'a> {
+pub(crate) enum Message<'a> {
     /// A call of ours to answer; the id is echoed as it came, number or string.
-    Request { id: &'a RawValue, method: Cow<'a, str> },
+    Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// Something to know.
     Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// The answer to the request that had this id.
@@ -46,7 +50,7 @@ pub(super) enum Message<'a> {
 
 /// Reads one message, or a batch of them (revision 2025-03-26), and passes on
 /// each one that is well formed. Returns whether all were.
-pub(super) fn read<'a>(line: &'a [u8], mut each: impl FnMut(Message<'a>)) -> bool {
+pub(crate) fn read<'a>(line: &'a [u8], mut each: impl FnMut(Message<'a>)) -> bool {
     let first = line.iter().position(|b| !b.is_ascii_whitespace());
     match first.map(|at| line[at]) {
         Some(b'{') => read_one(line).map(each).is_some(),
@@ -72,7 +76,9 @@ fn read_one(text: &[u8]) -> Option<Message<'_>> {
     }
     let envelope: Envelope = serde_json::from_slice(text).ok()?;
     match envelope {
-        Envelope { method: Some(method), id: Some(id), .. } => Some(Message::Request { id, method }),
+        Envelope { method: Some(method), id: Some(id), params, .. } => {
+            Some(Message::Request { id, method, params })
+        }
         Envelope { method: Some(method), id: None, params, .. } => {
             Some(Message::Notification { method, params })
         }
@@ -107,12 +113,19 @@ fn push_text(line: &mut Vec<u8>, text: &str) {
 }
 
 /// A request, as a line with its line break. With `progress` the parameters
-/// (an object, or none) also ask for progress under the request's own id.
-pub(super) fn request(id: u64, method: &str, params: Option<&RawValue>, progress: bool) -> Vec<u8> {
-    let with_token;
-    let params = if progress {
-        with_token = add_progress_token(params, id);
-        with_token.as_deref().or(params.map(RawValue::get))
+/// (an object, or none) also ask for progress under the request's own id; what
+/// is in `stamp` goes into their `_meta`.
+pub(crate) fn request(
+    id: u64,
+    method: &str,
+    params: Option<&RawValue>,
+    progress: bool,
+    stamp: &[(&'static str, Box<RawValue>)],
+) -> Vec<u8> {
+    let with_meta;
+    let params = if progress || !stamp.is_empty() {
+        with_meta = add_meta(params, progress.then_some(id), stamp);
+        with_meta.as_deref().or(params.map(RawValue::get))
     } else {
         params.map(RawValue::get)
     };
@@ -125,7 +138,7 @@ pub(super) fn request(id: u64, method: &str, params: Option<&RawValue>, progress
 }
 
 /// A notification, as a line with its line break.
-pub(super) fn notification(method: &str, params: Option<&Value>) -> Vec<u8> {
+pub(crate) fn notification(method: &str, params: Option<&Value>) -> Vec<u8> {
     let mut line = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
     push_text(&mut line, method);
     finish(line, params.map(Value::to_string).as_deref())
@@ -140,45 +153,64 @@ fn finish(mut line: Vec<u8>, params: Option<&str>) -> Vec<u8> {
     line
 }
 
-/// Puts `progressToken` into the parameters' `_meta`; nothing when they are no object.
-fn add_progress_token(params: Option<&RawValue>, id: u64) -> Option<String> {
+/// Puts a `progressToken` and a stamp into the parameters' `_meta`; nothing when they are no object.
+fn add_meta(
+    params: Option<&RawValue>,
+    token: Option<u64>,
+    stamp: &[(&'static str, Box<RawValue>)],
+) -> Option<String> {
     let mut members: BTreeMap<Cow<str>, &RawValue> = match params {
         Some(params) => serde_json::from_str(params.get()).ok()?,
         None => BTreeMap::new(),
     };
-    let mut meta: Map<String, Value> = match members.get("_meta") {
+    let mut meta: BTreeMap<Cow<str>, &RawValue> = match members.get("_meta") {
         Some(meta) => serde_json::from_str(meta.get()).ok()?,
-        None => Map::new(),
+        None => BTreeMap::new(),
     };
-    meta.insert("progressToken".into(), id.into());
+    meta.extend(stamp.iter().map(|(key, value)| (Cow::Borrowed(*key), &**value)));
+    let token = token.and_then(|token| serde_json::value::to_raw_value(&token).ok());
+    if let Some(token) = &token {
+        meta.insert("progressToken".into(), token);
+    }
     let meta = serde_json::value::to_raw_value(&meta).ok()?;
     members.insert("_meta".into(), &meta);
     serde_json::to_string(&members).ok()
 }
 
 /// An answer, as a line with its line break.
-pub(super) fn answer(id: &RawValue, result: &Value) -> Vec<u8> {
-    respond(id, "result", result)
+pub(crate) fn answer(id: &RawValue, result: &Value) -> Vec<u8> {
+    answer_text(id, &result.to_string())
+}
+
+/// An answer whose result is JSON text already, which is copied and not looked at.
+pub(crate) fn answer_text(id: &RawValue, result: &str) -> Vec<u8> {
+    respond(id.get(), "result", result)
 }
 
 /// A refusal, as a line with its line break.
-pub(super) fn refusal(id: &RawValue, code: i64, message: &str) -> Vec<u8> {
-    respond(id, "error", &serde_json::json!({ "code": code, "message": message }))
+pub(crate) fn refusal(id: &RawValue, code: i64, message: &str) -> Vec<u8> {
+    refusal_with(Some(id), &serde_json::json!({ "code": code, "message": message }))
 }
 
-fn respond(id: &RawValue, member: &str, value: &Value) -> Vec<u8> {
-    let mut line = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
-    push_json(&mut line, id.get());
+/// A refusal with an error object of one's own; without an id for what had none that could be read.
+pub(crate) fn refusal_with(id: Option<&RawValue>, error: &Value) -> Vec<u8> {
+    respond(id.map_or("null", RawValue::get), "error", &error.to_string())
+}
+
+fn respond(id: &str, member: &str, value: &str) -> Vec<u8> {
+    let mut line = Vec::with_capacity(48 + id.len() + value.len());
+    line.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    push_json(&mut line, id);
     line.extend_from_slice(b",\"");
     line.extend_from_slice(member.as_bytes());
     line.extend_from_slice(b"\":");
-    push_json(&mut line, &value.to_string());
+    push_json(&mut line, value);
     line.extend_from_slice(b"}\n");
     line
 }
 
 /// Whether JSON is nested deeper than `limit`.
-pub(super) fn deeper_than(json: &str, limit: usize) -> bool {
+pub(crate) fn deeper_than(json: &str, limit: usize) -> bool {
     // Most JSON has fewer brackets than the limit allows levels, and counting
     // bytes is many times faster than following them.
     if json.bytes().filter(|b| matches!(b, b'{' | b'[')).count() <= limit {
@@ -218,7 +250,7 @@ mod tests {
         let mut seen = Vec::new();
         let good = read(line.as_bytes(), |message| {
             seen.push(match message {
-                Message::Request { id, method } => format!("request {} {method}", id.get()),
+                Message::Request { id, method, .. } => format!("request {} {method}", id.get()),
                 Message::Notification { method, params } => {
                     format!("notification {method} {}", params.map_or("-", RawValue::get))
                 }
@@ -296,13 +328,13 @@ mod tests {
     #[test]
     fn what_is_written_is_one_line_each() {
         let params = raw("{\n  \"name\": \"a\\nb\",\r\n\t\"arguments\": {\"x\": 1.0}\n}");
-        let line = String::from_utf8(request(5, "tools/call", Some(&params), false)).unwrap();
+        let line = String::from_utf8(request(5, "tools/call", Some(&params), false, &[])).unwrap();
         assert_eq!(line.matches('\n').count(), 1);
         assert!(line.ends_with("}\n") && !line.contains('\r'));
         let back: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(back["params"], serde_json::from_str::<Value>(params.get()).unwrap());
         assert!(line.contains("1.0"), "numbers keep their spelling: {line}");
-        let line = String::from_utf8(request(5, "ping", None, false)).unwrap();
+        let line = String::from_utf8(request(5, "ping", None, false, &[])).unwrap();
         assert_eq!(line, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}\n");
         let line = String::from_utf8(refusal(&raw("\"x\""), METHOD_NOT_FOUND, "no \"it\"")).unwrap();
         let back: Value = serde_json::from_str(&line).unwrap();
@@ -315,13 +347,21 @@ mod tests {
     #[test]
     fn a_progress_token_joins_what_is_there() {
         let params = raw(r#"{"name":"t","_meta":{"k":1},"arguments":{"big":1e400}}"#);
-        let line = request(9, "tools/call", Some(&params), true);
+        let line = request(9, "tools/call", Some(&params), true, &[]);
         let text = String::from_utf8(line).unwrap();
         assert!(text.contains(r#""_meta":{"k":1,"progressToken":9}"#), "{text}");
         assert!(text.contains(r#""arguments":{"big":1e400}"#), "{text}");
-        let text = String::from_utf8(request(9, "x", None, true)).unwrap();
+        let text = String::from_utf8(request(9, "x", None, true, &[])).unwrap();
         assert!(text.contains(r#""params":{"_meta":{"progressToken":9}}"#), "{text}");
-        let text = String::from_utf8(request(9, "x", Some(&raw("[1]")), true)).unwrap();
+        let text = String::from_utf8(request(9, "x", Some(&raw("[1]")), true, &[])).unwrap();
         assert!(text.contains(r#""params":[1]"#), "{text}");
+    }
+
+    #[test]
+    fn a_stamp_replaces_what_the_caller_wrote() {
+        let params = raw(r#"{"name":"t","_meta":{"k":1,"v":"old"}}"#);
+        let stamp = [("v", raw(r#"{"new":1.0}"#))];
+        let text = String::from_utf8(request(9, "x", Some(&params), false, &stamp)).unwrap();
+        assert!(text.contains(r#""_meta":{"k":1,"v":{"new":1.0}}"#), "{text}");
     }
 }

@@ -13,10 +13,11 @@ use super::{Caller, Pool};
 use crate::catalog::{ServerSchema, Tool, filter, names};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
+use crate::observe::{Event, kinds};
 use crate::proc;
 use crate::settings::CATALOG_CONCURRENCY;
 use crate::util;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -170,7 +171,12 @@ impl Core {
             self.warn(format!("keeping the schemas of server \"{}\" on disk: {e}", self.name));
         }
         let known = Known::new(schema, true);
-        self.lock().known = Some(known.clone());
+        let before = self.lock().known.replace(known.clone());
+        let tools = &known.schema.tools;
+        if before.is_none_or(|before| !same(&before.schema.tools, tools)) {
+            let event = Event::new(&kinds::TOOLS_CHANGED, json!({"tools": tools.len()}));
+            self.shared.bus.publish(event.server(&self.name));
+        }
         Ok(known)
     }
 
@@ -200,6 +206,11 @@ impl Core {
     }
 }
 
+/// Whether two lists say the same of the same tools.
+fn same(a: &[Tool], b: &[Tool]) -> bool {
+    a.len() == b.len() && serde_json::to_string(a).ok() == serde_json::to_string(b).ok()
+}
+
 /// The one that lists; however that ends, those who wait are told.
 struct Leader<'a> {
     core: &'a Core,
@@ -224,9 +235,7 @@ impl Refresher {
         loop {
             let limit = self.0.lock().pace.listing;
             // A failure leaves what was known; whoever calls next hears of it from the server.
-            let _ = self
-                .0
-                .read(upstream, &Options { timeout: Some(limit), cancel: &Cancel::new(), progress: None });
+            let _ = self.0.read(upstream, &Options { timeout: Some(limit), ..Options::new(&Cancel::new()) });
             let mut state = self.0.lock();
             if state.refreshing != Some(true) {
                 return;
@@ -405,7 +414,7 @@ impl Pool {
                 continue;
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            let options = Options { timeout: Some(left), cancel: &cancel, progress: None };
+            let options = Options { timeout: Some(left), ..Options::new(&cancel) };
             return match server.core.list(&lease.upstream, &options, before.as_ref()) {
                 Ok(known) => {
                     lease.instance.note_answer(false);

@@ -1,5 +1,5 @@
-//! Named scripts: files in `.mcpx/scripts` of a directory or one above it, and
-//! in the user's configuration directory. Reads first lines; runs nothing.
+//! Named scripts: files in `.mcpx/scripts` of a directory or one above it, in
+//! the directories of `script.dirs`, and in the user's configuration directory. Reads first lines; runs nothing.
 
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
@@ -30,9 +30,10 @@ pub struct NamedScript {
     pub shadowed: bool,
 }
 
-/// The directories that are searched, the nearest first.
-pub fn directories(cwd: &Path, dirs: &Dirs) -> Vec<PathBuf> {
+/// The directories that are searched, the nearest first; `further` is what `script.dirs` says.
+pub fn directories(cwd: &Path, dirs: &Dirs, further: &[String]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".mcpx").join("scripts")).collect();
+    found.extend(further.iter().map(|d| cwd.join(d)));
     found.extend(dirs.config.as_ref().map(|c| c.join("scripts")));
     let mut seen = HashSet::new();
     found.retain(|d| seen.insert(d.clone()) && d.is_dir());
@@ -40,10 +41,10 @@ pub fn directories(cwd: &Path, dirs: &Dirs) -> Vec<PathBuf> {
 }
 
 /// Every named script, by directory (the nearest first) and name.
-pub fn list(cwd: &Path, dirs: &Dirs) -> Vec<NamedScript> {
+pub fn list(cwd: &Path, dirs: &Dirs, further: &[String]) -> Vec<NamedScript> {
     let mut scripts = Vec::new();
     let mut seen = HashSet::new();
-    for dir in directories(cwd, dirs) {
+    for dir in directories(cwd, dirs, further) {
         let mut here: Vec<(String, usize, PathBuf)> = std::fs::read_dir(&dir)
             .into_iter()
             .flatten()
@@ -72,12 +73,12 @@ fn rank(path: &Path) -> Option<usize> {
 ///
 /// # Errors
 /// `NoScript` when there is neither, `Usage` when a directory has two of the name.
-pub fn find(wanted: &str, cwd: &Path, dirs: &Dirs) -> Result<PathBuf> {
+pub fn find(wanted: &str, cwd: &Path, dirs: &Dirs, further: &[String]) -> Result<PathBuf> {
     let direct = cwd.join(wanted);
     if wanted.contains('/') || direct.is_file() {
         return Ok(direct);
     }
-    for dir in directories(cwd, dirs) {
+    for dir in directories(cwd, dirs, further) {
         let exact = dir.join(wanted);
         if rank(&exact).is_some() {
             return Ok(exact);
@@ -98,7 +99,7 @@ pub fn find(wanted: &str, cwd: &Path, dirs: &Dirs) -> Result<PathBuf> {
     if direct.exists() {
         return Ok(direct); // not a file: whoever reads it says what it is
     }
-    let names: Vec<String> = list(cwd, dirs).into_iter().map(|s| s.name).collect();
+    let names: Vec<String> = list(cwd, dirs, further).into_iter().map(|s| s.name).collect();
     let error = Error::new(
         Kind::NoScript,
         format!("there is no script {wanted}: no file of that name in {} and no named script", cwd.display()),
@@ -164,7 +165,7 @@ mod tests {
             runtime: root.clone(),
         };
         let cwd = root.join("a/b");
-        let rows: Vec<_> = list(&cwd, &dirs)
+        let rows: Vec<_> = list(&cwd, &dirs, &[])
             .into_iter()
             .map(|s| (s.name, s.description.unwrap_or_default(), s.shadowed))
             .collect();
@@ -180,21 +181,30 @@ mod tests {
                 row("tidy", "Tidies up.", false),
             ]
         );
-        assert_eq!(find("sync", &cwd, &dirs).unwrap(), near.join("sync.ts"));
-        assert_eq!(find("sync.sh", &cwd, &dirs).unwrap(), far.join("sync.sh"));
-        assert_eq!(find("./x.ts", &cwd, &dirs).unwrap(), cwd.join("./x.ts"));
+        assert_eq!(find("sync", &cwd, &dirs, &[]).unwrap(), near.join("sync.ts"));
+        assert_eq!(find("sync.sh", &cwd, &dirs, &[]).unwrap(), far.join("sync.sh"));
+        assert_eq!(find("./x.ts", &cwd, &dirs, &[]).unwrap(), cwd.join("./x.ts"));
         std::fs::write(cwd.join("sync"), "echo").unwrap();
         assert_eq!(
-            find("sync", &cwd, &dirs).unwrap(),
+            find("sync", &cwd, &dirs, &[]).unwrap(),
             cwd.join("sync"),
             "a file in the directory comes first"
         );
-        let e = find("sink", &cwd, &dirs).unwrap_err();
+        let more = root.join("more");
+        std::fs::create_dir_all(&more).unwrap();
+        for name in ["tidy.sh", "extra.sh"] {
+            std::fs::write(more.join(name), "echo").unwrap();
+        }
+        let further = [more.to_str().unwrap().to_owned(), "absent".to_owned()];
+        assert_eq!(find("extra", &cwd, &dirs, &further).unwrap(), more.join("extra.sh"));
+        assert_eq!(find("tidy", &cwd, &dirs, &further).unwrap(), more.join("tidy.sh"), "before the user's");
+        assert_eq!(directories(&cwd, &dirs, &further).len(), 4);
+        let e = find("sink", &cwd, &dirs, &[]).unwrap_err();
         assert_eq!(e.exit_code(), 127);
         assert!(e.to_string().contains("\"sync\""), "{e}");
         std::fs::write(near.join("sync.js"), "").unwrap();
         std::fs::remove_file(cwd.join("sync")).unwrap();
-        assert!(find("sync", &cwd, &dirs).unwrap_err().message().contains("sync.js"));
+        assert!(find("sync", &cwd, &dirs, &[]).unwrap_err().message().contains("sync.js"));
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -17,8 +17,8 @@ use crate::log;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{
-    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER, SCRIPT_KILL_GRACE,
-    SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
+    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_DIRS, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER,
+    SCRIPT_KILL_GRACE, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
 };
 use crate::util::Env;
 use std::ffi::{OsStr, OsString};
@@ -92,6 +92,8 @@ pub struct Link {
     pub endpoint: String,
     /// The token for the endpoint; empty when it has none.
     pub token: String,
+    /// The authorities by which the endpoint is known, where they are not the system's; may be empty.
+    pub ca_file: String,
     /// The nearest configuration file.
     pub config_path: Option<PathBuf>,
     /// A connection that was upgraded to a channel, where [`Prepared::wants_channel`] says so.
@@ -146,7 +148,7 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         }
         Source::Script(wanted) => {
             let interpreters = settings.get(&SCRIPT_INTERPRETER);
-            named::find(wanted, &spec.cwd, dirs).and_then(|path| {
+            named::find(wanted, &spec.cwd, dirs, &settings.get(&SCRIPT_DIRS)).and_then(|path| {
                 let path = dispatch::absolute(&path);
                 let (target, asked) = dispatch::inspect(&path, &interpreters)?;
                 script = Some(path);
@@ -184,7 +186,7 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         change,
         base: inherited(&settings.get(&SCRIPT_INHERIT_ENV), env),
         cache: writable(dirs),
-        script_dirs: named::directories(&spec.cwd, dirs),
+        script_dirs: named::directories(&spec.cwd, dirs, &settings.get(&SCRIPT_DIRS)),
         log_level: settings.get(&LOGGING_LEVEL),
         timeout: (!timeout.is_zero()).then_some(timeout),
         kill_grace: settings.get(&SCRIPT_KILL_GRACE),
@@ -234,6 +236,15 @@ fn check_export(spec: &RunSpec, target: &Target) -> Result<()> {
         Target::Interpreter { program, .. } => {
             wrong(&format!("a script that {} runs has no exports", program.to_string_lossy()))
         }
+    }
+}
+
+/// The variable by which a runtime learns of further authorities.
+fn trust_variable(runtime: &str, python: bool) -> Option<&'static str> {
+    match runtime {
+        "deno" => Some("DENO_CERT"),
+        "node" | "bun" => Some("NODE_EXTRA_CA_CERTS"),
+        _ => python.then_some("SSL_CERT_FILE"),
     }
 }
 
@@ -392,6 +403,11 @@ impl Prepared {
             && !colored("FORCE_COLOR")
         {
             environment.set("NO_COLOR", "1");
+        }
+        if let Some(name) = trust_variable(&run.runtime, python).filter(|_| !link.ca_file.is_empty())
+            && environment.get(name).is_none()
+        {
+            environment.set(name, &link.ca_file);
         }
         if let Some(dir) = client.path.parent().filter(|_| python) {
             environment.set("PYTHONPATH", search_first(dir, environment.get("PYTHONPATH")));

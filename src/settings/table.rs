@@ -4,12 +4,14 @@
 mod daemon;
 mod general;
 mod scripts;
+mod serve;
 mod servers;
 
 use super::declared::Declared;
 pub use daemon::*;
 pub use general::*;
 pub use scripts::*;
+pub use serve::*;
 pub use servers::*;
 
 /// Every setting, family by family.
@@ -30,6 +32,7 @@ pub static ALL: &[&dyn Declared] = &[
     &POOL_COOL_DOWN_MIN,
     &POOL_COOL_DOWN_MAX,
     &POOL_STDERR_TAIL,
+    &UPSTREAM_PROTOCOL,
     &MCP_MAX_MESSAGE,
     &MCP_MAX_DEPTH,
     &MCP_VALIDATE_ARGUMENTS,
@@ -50,12 +53,17 @@ pub static ALL: &[&dyn Declared] = &[
     &SCRIPT_RUNTIME_ORDER,
     &SCRIPT_RUNTIMES,
     &SCRIPT_INTERPRETER,
+    &SCRIPT_DIRS,
     &SCRIPT_INHERIT_ENV,
     &SCRIPT_PERMISSIONS,
     &SCRIPT_PROFILES,
     &SCRIPT_TIMEOUT,
     &SCRIPT_KILL_GRACE,
     &SCRIPT_CAPTURE_LIMIT,
+    &SERVE_MODE,
+    &SERVE_TOOLS,
+    &SERVE_INSTRUCTIONS,
+    &SERVE_LIST_TTL,
     &OUTPUT_JSON,
     &OUTPUT_COLOR,
     &OUTPUT_MEDIA,
@@ -65,6 +73,8 @@ pub static ALL: &[&dyn Declared] = &[
     &EVENTS_HEARTBEAT,
     &DAEMON_AUTOSTART,
     &DAEMON_ENDPOINT,
+    &DAEMON_CONNECT_TIMEOUT,
+    &DAEMON_INLINE,
     &DAEMON_SOCKET,
     &DAEMON_KEY_GRACE,
     &DAEMON_TICK,
@@ -74,6 +84,8 @@ pub static ALL: &[&dyn Declared] = &[
     &TRANSPORT_BEARER_TOKEN,
     &TRANSPORT_TCP,
     &TRANSPORT_LISTEN,
+    &TRANSPORT_HOSTS,
+    &TRANSPORT_CA_FILE,
     &TRANSPORT_MAX_CONNECTIONS,
     &TRANSPORT_MAX_BODY,
     &TRANSPORT_MAX_HEADER,

@@ -6,6 +6,8 @@ use super::command::Command;
 pub mod auth;
 pub mod call;
 pub mod client;
+pub mod complete;
+pub mod completions;
 pub mod config;
 pub mod daemon;
 pub mod daemons;
@@ -16,6 +18,7 @@ pub mod exec;
 pub mod help;
 pub mod init;
 pub mod ls;
+pub mod man;
 pub mod permissions;
 pub mod refresh;
 pub mod reload;
@@ -24,6 +27,7 @@ pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
+pub mod serve;
 pub mod servers;
 pub mod settings;
 pub mod status;
@@ -43,6 +47,7 @@ pub static COMMANDS: &[&Command] = &[
     &run::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
+    &serve::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
@@ -58,8 +63,11 @@ pub static COMMANDS: &[&Command] = &[
     &auth::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &completions::COMMAND,
+    &man::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &complete::COMMAND,
     &docs::COMMAND,
 ];

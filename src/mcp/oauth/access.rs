@@ -27,6 +27,7 @@ pub struct Access {
     url: String,
     options: OAuthOptions,
     env: Env,
+    ca: String,
     store: Store,
     timeout: Duration,
     lock_timeout: Duration,
@@ -56,6 +57,7 @@ impl Access {
             url: url.to_owned(),
             options: options.clone(),
             env: env.clone(),
+            ca: settings.get(&settings::TRANSPORT_CA_FILE),
             store: Store::new(state, server, url),
             timeout,
             // Whoever holds it makes at most a handful of requests.
@@ -235,6 +237,6 @@ impl Access {
     }
 
     fn fetch<'a>(&'a self, cancel: &'a Cancel) -> Fetch<'a> {
-        Fetch { server: &self.server, env: &self.env, timeout: self.timeout, cancel }
+        Fetch { server: &self.server, env: &self.env, ca: &self.ca, timeout: self.timeout, cancel }
     }
 }

@@ -21,6 +21,8 @@ pub struct Fetch<'a> {
     pub server: &'a str,
     /// Proxies and certificates.
     pub env: &'a Env,
+    /// `transport.caFile`.
+    pub ca: &'a str,
     /// How long one request may take.
     pub timeout: Duration,
     /// Ends a request.
@@ -75,7 +77,7 @@ impl Fetch<'_> {
                 )
                 .server(self.server)
             };
-            let web = Web::new(&url, self.env).ok_or_else(|| bad("is no URL".into()))?;
+            let web = Web::new(&url, self.env, self.ca)?;
             let lease = web.lease();
             let interrupt = lease.interrupter();
             let _guard = self.cancel.on_cancel(move || interrupt.interrupt());
@@ -84,7 +86,15 @@ impl Fetch<'_> {
                 all.push(("Accept".into(), "application/json".into()));
             }
             let timeout = Some(self.timeout);
-            let ask = Ask { method, url: &url, headers: &all, body: body.as_deref(), timeout, silence: None };
+            let ask = Ask {
+                method,
+                url: &url,
+                headers: &all,
+                body: body.as_deref(),
+                timeout,
+                silence: None,
+                dial: None,
+            };
             let mut reply = match lease.send(&ask) {
                 Ok(reply) => reply,
                 Err(_) if self.cancel.is_cancelled() => {

@@ -73,8 +73,14 @@ pub fn login(login: &Login<'_>, cancel: &Cancel) -> Result<LoggedIn> {
         return Err(Error::new(Kind::Usage, format!("the server {server} is a program, and needs no login"))
             .server(server));
     };
-    let fetch =
-        Fetch { server, env: login.env, timeout: login.settings.get(&settings::OAUTH_TIMEOUT), cancel };
+    let ca = login.settings.get(&settings::TRANSPORT_CA_FILE);
+    let fetch = Fetch {
+        server,
+        env: login.env,
+        ca: &ca,
+        timeout: login.settings.get(&settings::OAUTH_TIMEOUT),
+        cancel,
+    };
     let store = Store::new(login.state, server, url);
     let mut record = store.load();
     let Some(challenge) = ask_what_is_wanted(&fetch, url, &record)? else { return Ok(LoggedIn::NotNeeded) };

@@ -21,6 +21,7 @@ pub fn forget(
     settings: &Settings,
     cancel: &Cancel,
 ) -> Result<bool> {
+    let ca = settings.get(&settings::TRANSPORT_CA_FILE);
     let timeout = settings.get(&settings::OAUTH_TIMEOUT);
     let _lock = store.lock(timeout)?;
     let record = store.load();
@@ -30,7 +31,7 @@ pub fn forget(
         if options.client_id.as_ref() == Some(&client.id) {
             client.secret = options.client_secret.as_ref().map(|secret| secret.reveal().to_owned());
         }
-        let fetch = Fetch { server: &record.server, env, timeout, cancel };
+        let fetch = Fetch { server: &record.server, env, ca: &ca, timeout, cancel };
         // The one that others come from first.
         for token in [tokens.refresh.as_deref(), Some(tokens.access.as_str())].into_iter().flatten() {
             if let Err(error) = grant::revoke(&fetch, &endpoint, &client, token) {

@@ -51,6 +51,12 @@ pub static SCRIPT_INTERPRETER: Setting<Value> = Setting::new(
     ),
 );
 
+pub static SCRIPT_DIRS: Setting<Vec<String>> =
+    Setting::new(Spec::new("script.dirs", Kind::Paths, "Further directories of named scripts").client().doc(
+        "Searched after `.mcpx/scripts` here and above, and before the user's. `[\"tools\", null]` in a file \
+         puts one before those of files further away; without `null` it replaces them.",
+    ));
+
 pub static SCRIPT_INHERIT_ENV: Setting<Vec<String>> = Setting::new(
     Spec::new(
         "script.inheritEnv",
