@@ -72,9 +72,14 @@ impl FileLayer {
     /// The directory that relative paths in the file are taken from: the
     /// file's own, or, for `.mcpx/config.json`, the one that holds `.mcpx`.
     pub fn base(&self) -> &Path {
-        let dir = self.path.parent().unwrap_or(Path::new("/"));
-        if dir.file_name().is_some_and(|n| n == ".mcpx") { dir.parent().unwrap_or(dir) } else { dir }
+        base_of(&self.path)
     }
+}
+
+/// See [`FileLayer::base`].
+pub(super) fn base_of(path: &Path) -> &Path {
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    if dir.file_name().is_some_and(|n| n == ".mcpx") { dir.parent().unwrap_or(dir) } else { dir }
 }
 
 /// A flag of the command line that sets a setting.
