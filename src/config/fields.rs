@@ -44,6 +44,7 @@ pub(super) const OPTIONS: &[Field] = &[
     ("extraIncludeTools", "patterns of tools that are offered whatever the two other lists say"),
     ("idleTimeout", "how long an unused instance is kept, instead of `pool.idleTimeout`"),
     ("max", "how many instances may run, instead of `pool.max`"),
+    ("min", "how many instances are kept running although nobody calls, instead of `pool.min`"),
     (
         "oauth",
         "who mcpx is to whoever grants access to the server at `url`: an object of `clientId`, `clientSecret`, `grant` (`authorization_code` or `client_credentials`) and `scope`; `false` switches authorisation off",

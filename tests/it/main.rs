@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod browsers;
 mod call;
 mod catalog;
 mod completions;
@@ -23,6 +24,7 @@ mod inherit_env;
 mod launcher;
 mod layers;
 mod oauth;
+mod orphans;
 mod permissions;
 mod python;
 mod real_servers;
@@ -31,4 +33,6 @@ mod run_scripts;
 mod script_options;
 mod serve;
 mod servers;
+mod sessions;
 mod settings;
+mod soak;
