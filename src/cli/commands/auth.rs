@@ -281,6 +281,7 @@ impl Browser for Person<'_> {
             own_group: true,
             own_session: true,
             die_with_parent: false,
+            marked: false,
         };
         if let Err(e) = proc::spawn(spawn) {
             note(&format!("{name} could not be started: {e}"));
