@@ -38,3 +38,4 @@ mod servers;
 mod sessions;
 mod settings;
 mod soak;
+mod typecheck;
