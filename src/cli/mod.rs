@@ -23,6 +23,7 @@ mod running;
 pub mod schemas;
 pub mod table;
 pub mod topics;
+pub mod typecheck;
 
 use crate::error::{Error, Kind};
 use crate::util::Env;

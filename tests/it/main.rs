@@ -39,3 +39,4 @@ mod servers;
 mod sessions;
 mod settings;
 mod soak;
+mod typecheck;
