@@ -259,7 +259,7 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
 }
 
 /// What a call, or a run that is opened, is held to.
-fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
+pub(super) fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
     if let Origin::Channel(run) = &asker.origin {
         return run.limits.clone();
     }

@@ -2,6 +2,7 @@
 //! status and a body: one router for every listener. Knows nothing of sockets.
 
 use super::answers;
+use super::mcp_endpoint::{self, Desk};
 use super::runs::Run;
 use super::state::Daemon;
 use crate::api::http::{self, Chunked, Head, Headers, JSON, Method};
@@ -198,6 +199,11 @@ pub struct Asked<'a> {
 pub fn answer(daemon: &Arc<Daemon>, asked: &Asked<'_>, asker: &Asker<'_>) -> Answer {
     let Asked { method, target, body, .. } = *asked;
     let (path, query) = uri::split(target);
+    if path == mcp_endpoint::PATH
+        && let Some(endpoint) = &daemon.mcp
+    {
+        return Answer::Response(endpoint.answer(&Desk::new(daemon, asker), asked, query));
+    }
     let (op, in_path) = match ops::route(method, path) {
         Ok(found) => found,
         Err(NoRoute::Method) => {

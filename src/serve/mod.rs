@@ -10,6 +10,8 @@ mod demo_tools;
 mod dispatch;
 mod era;
 mod fault;
+mod headers;
+mod http;
 mod link;
 mod options;
 mod render;
@@ -22,6 +24,7 @@ mod tools;
 mod upstreams;
 
 pub use backend::Backend;
+pub use http::endpoint;
 pub use link::{Connect, Link};
 pub use options::Options;
 pub use session::Session;

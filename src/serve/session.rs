@@ -120,14 +120,24 @@ pub struct Reply {
 /// A request that is being carried out; it can be cancelled until this is dropped.
 pub struct Flight<'a> {
     session: &'a Session,
-    key: String,
+    key: Option<String>,
     /// Pulled when the host cancels it, or the session ends.
     pub cancel: Cancel,
 }
 
+impl Flight<'_> {
+    /// Leaves the request registered until [`Session::left`] is called with its id.
+    pub fn keep(mut self) -> Cancel {
+        self.key = None;
+        self.cancel.clone()
+    }
+}
+
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        lock(&self.session.flights).remove(&self.key);
+        if let Some(key) = &self.key {
+            lock(&self.session.flights).remove(key);
+        }
     }
 }
 
@@ -219,7 +229,12 @@ impl Session {
         }
         let cancel = Cancel::new();
         flights.insert(key.clone(), (request.method.clone(), cancel.clone()));
-        Ok(Flight { session: self, key, cancel })
+        Ok(Flight { session: self, key: Some(key), cancel })
+    }
+
+    /// A request that was kept registered is over.
+    pub fn left(&self, id: &RawValue) {
+        lock(&self.flights).remove(id.get());
     }
 
     /// Carries out a request. `out` takes what belongs to it and comes before its answer.

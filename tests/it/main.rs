@@ -26,5 +26,6 @@ mod remote;
 mod run_scripts;
 mod script_options;
 mod serve;
+mod serve_http;
 mod servers;
 mod settings;
