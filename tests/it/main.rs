@@ -8,6 +8,7 @@ mod harness;
 
 mod call;
 mod catalog;
+mod completions;
 mod config;
 mod constants;
 mod daemon;
@@ -18,6 +19,7 @@ mod events;
 mod exec;
 mod faults;
 mod inherit_env;
+mod launcher;
 mod layers;
 mod permissions;
 mod python;

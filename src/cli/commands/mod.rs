@@ -5,6 +5,8 @@ use super::command::Command;
 
 pub mod call;
 pub mod client;
+pub mod complete;
+pub mod completions;
 pub mod config;
 pub mod daemon;
 pub mod daemons;
@@ -15,6 +17,7 @@ pub mod exec;
 pub mod help;
 pub mod init;
 pub mod ls;
+pub mod man;
 pub mod permissions;
 pub mod refresh;
 pub mod reload;
@@ -58,8 +61,11 @@ pub static COMMANDS: &[&Command] = &[
     &servers::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &completions::COMMAND,
+    &man::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &complete::COMMAND,
     &docs::COMMAND,
 ];
