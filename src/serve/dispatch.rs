@@ -263,7 +263,7 @@ fn list_tools(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
         all.extend(tools::offered(&session.options.tools).map(|tool| tool.listed.clone()));
     }
     if session.options.passthrough {
-        let theirs = session.upstreams.tools(&*session.backend, session.options.wait, &ask.asked());
+        let theirs = session.upstreams.tools(&*session.backend, &session.options, &ask.asked());
         all.extend(theirs.map_err(|e| Fault::of(&e))?);
     }
     Ok(ask.listed(session, json!({"tools": all})))
@@ -285,7 +285,7 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
         (true, _) => own_tool(session, ask, &call.name, call.arguments)?,
         (false, true) => {
             let backend: &dyn Backend = &*session.backend;
-            let found = session.upstreams.find(&call.name, backend, session.options.wait, &ask.asked());
+            let found = session.upstreams.find(&call.name, backend, &session.options, &ask.asked());
             let target = match found {
                 Ok(target) => target,
                 Err(error) if error.kind() == Kind::NotFound => return Err(unknown(&error)),

@@ -154,7 +154,9 @@ impl Hosts {
         let wanted = Wanted::read(desk, query)?;
         let seat = Arc::new(desk.seat(wanted.session, wanted.selection)?);
         let backend = Arc::new(AtSeat(seat.clone()));
-        let session = Arc::new(Session::new(wanted.options, backend, self.upstreams.clone()));
+        // Plain names mean what they do among the servers of one session only.
+        let upstreams = if wanted.options.plain { Arc::default() } else { self.upstreams.clone() };
+        let session = Arc::new(Session::new(wanted.options, backend, upstreams));
         Ok(Hosted { session, seat })
     }
 

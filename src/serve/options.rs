@@ -10,6 +10,8 @@ pub struct Options {
     pub code: bool,
     /// The servers' own tools.
     pub passthrough: bool,
+    /// The servers' own tools keep their names, where that is possible.
+    pub plain: bool,
     /// Which of the `mcpx_*` tools, as patterns.
     pub tools: Vec<String>,
     /// What the host is told about mcpx; empty for a text of mcpx's own.
@@ -26,6 +28,7 @@ impl Options {
         let mut options = Options {
             code: true,
             passthrough: false,
+            plain: settings.get(&settings::SERVE_NAMES) == "plain",
             tools: settings.get(&settings::SERVE_TOOLS),
             instructions: settings.get(&settings::SERVE_INSTRUCTIONS),
             wait: settings.get(&settings::CATALOG_WAIT),
