@@ -19,6 +19,6 @@ pub mod servers;
 pub mod uri;
 pub mod wire;
 
-pub use client::{Client, Interrupter, Reply};
+pub use client::{Client, Interrupter, Reply, called};
 pub use find::{Boot, daemons, without_run};
 pub use resolve::{Resolved, resolve};

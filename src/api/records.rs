@@ -407,3 +407,49 @@ pub static RESOLVED: Record = Record {
         always("sources", TEXTS, "every configuration file that contributes, nearest first"),
     ],
 };
+
+/// A server's question.
+pub static QUESTION: Record = Record {
+    name: "Question",
+    fields: &[
+        always("id", Shape::Text, "names it"),
+        always("server", Shape::Text, "who asks"),
+        maybe("tool", Shape::Text, "the tool whose call asks"),
+        maybe("task", Shape::Text, "the task that goes on once it is answered"),
+        maybe("session", Shape::Text, "the session of that call"),
+        always("mode", Shape::Text, "`form`, or `url` when something is to be opened"),
+        always("message", Shape::Text, "what is asked"),
+        maybe("schema", Shape::Object, "the form, as a JSON Schema"),
+        maybe("url", Shape::Text, "what is to be opened"),
+        maybe("elicitationId", Shape::Text, "the server's own name for it"),
+        always("askedAt", Shape::Integer, "when, milliseconds since 1970"),
+        always("expiresAt", Shape::Integer, "when it is cancelled unanswered, milliseconds since 1970"),
+        maybe("outcome", Shape::Text, "`accept`, `decline` or `cancel`, once it is answered"),
+    ],
+};
+
+/// `questions`.
+pub static QUESTIONS: Record = Record {
+    name: "Questions",
+    fields: &[always("questions", Shape::List(&Shape::Record(&QUESTION)), "the open ones, oldest first")],
+};
+
+/// A call that goes on although its caller was answered.
+pub static TASK: Record = Record {
+    name: "Task",
+    fields: &[
+        always("id", Shape::Text, "names it; the `callId` of `inputRequired`"),
+        always("server", Shape::Text, "who works on it"),
+        always("tool", Shape::Text, "the tool that was called"),
+        maybe("session", Shape::Text, "the session that it belongs to"),
+        always("status", Shape::Text, "working, input_required, completed, failed or cancelled"),
+        always("createdAt", Shape::Integer, "milliseconds since 1970"),
+        maybe("finishedAt", Shape::Integer, "milliseconds since 1970"),
+        maybe("message", Shape::Text, "why it failed"),
+        maybe("questions", Shape::List(&Shape::Record(&QUESTION)), "what its server waits to be told"),
+    ],
+};
+
+/// `tasks`.
+pub static TASKS: Record =
+    Record { name: "Tasks", fields: &[always("tasks", Shape::List(&Shape::Record(&TASK)), "oldest first")] };

@@ -1,5 +1,6 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
+use super::calling;
 use super::discover;
 use super::events::Event;
 use super::feed;
@@ -9,17 +10,14 @@ use super::selection::{Chosen, selection};
 use super::servers;
 use super::state::{Current, Daemon, VERSION};
 use crate::api::ops::{Id, Operation};
-use crate::api::wire::{
-    CallContext, CallRequest, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles,
-};
+use crate::api::wire::{CallContext, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles};
 use crate::api::{self, docs};
-use crate::catalog::{Grant, ServerSchema, Tool};
+use crate::catalog::{Grant, ServerSchema};
 use crate::config::{Selection, ServerDef};
 use crate::error::{Error, Kind, Result};
-use crate::pool::{Call, Caller, InstanceStatus, Namespace, Permit, STILL_STARTING};
+use crate::pool::{Caller, InstanceStatus, Namespace, STILL_STARTING};
 use crate::settings;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -134,7 +132,7 @@ fn dispatch(
         _ => {}
     }
     match op.id {
-        Id::Call => call(daemon, params.parse(op)?, asker).map(Done::Tool),
+        Id::Call => calling::call(daemon, params.parse(op)?, asker),
         Id::Channel => match asker.origin {
             Origin::Unix(_) => {
                 let run = daemon.runs.get(&params.parse::<OfRun>(op)?.run)?;
@@ -196,6 +194,13 @@ fn dispatch(
             json_of(&json!({"ok": true}))
         }
         Id::Status => json_of(&status(daemon)),
+        Id::Questions => calling::questions(daemon),
+        Id::Question => calling::question(daemon, &params.parse(op)?),
+        Id::AnswerQuestion => calling::answer(daemon, params.parse(op)?),
+        Id::Tasks => calling::tasks(daemon),
+        Id::Task => calling::task(daemon, &params.parse(op)?),
+        Id::TaskResult => calling::result(daemon, &params.parse(op)?, asker),
+        Id::CancelTask => calling::cancel(daemon, &params.parse(op)?),
     }
 }
 
@@ -210,52 +215,6 @@ fn override_setting(daemon: &Daemon, key: String, value: Option<Value>) -> Resul
     let wanted = key.clone();
     daemon.ask(|reply| Event::Override(key, value, reply))??;
     json_of(&daemon.current().settings.row(&wanted)?)
-}
-
-fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Box<RawValue>> {
-    let run = call.context.run.as_deref().and_then(|id| daemon.runs.get(id).ok());
-    let selection = match (call.context.selection.clone(), run) {
-        (None, Some(run)) => run.selection.clone(),
-        (said, _) => selection(said, asker),
-    };
-    if !selection.all
-        && let Some(refused) = selection.refuses(&*daemon.pool.definition(&call.server)?)
-    {
-        return Err(refused);
-    }
-    // What the request brings along comes first, then what its run did.
-    let of_run = call.context.run.as_deref().filter(|_| !matches!(asker.origin, Origin::Channel(_)));
-    let of_run = of_run.and_then(|id| daemon.runs.get(id).ok()).map(|run| run.carried()).unwrap_or_default();
-    let limit = &settings::POOL_CALL_TIMEOUT;
-    let call_timeout = asker.carried.get(limit).or_else(|| of_run.get(limit));
-    let check = &settings::MCP_VALIDATE_ARGUMENTS;
-    let validate = asker.carried.get(check).or_else(|| of_run.get(check));
-    let limits = limits(daemon, &call.context, asker);
-    let current = daemon.current();
-    let permit = |schema: &ServerSchema, tool: &Tool| {
-        let names = current.names.iter().find(|n| n.name == schema.server);
-        runs::check(&limits, names.map_or(schema.server.as_str(), |n| &n.ident), schema, tool)
-    };
-    let (caller, own) = caller_of(daemon, call.context, asker);
-    let outcome = daemon.pool.call(
-        Call {
-            server: &call.server,
-            tool: &call.tool,
-            arguments: call.arguments,
-            timeout: call.timeout_ms.map(Duration::from_millis),
-            call_timeout,
-            validate,
-            permit: (!limits.is_empty()).then_some(&permit as &Permit<'_>),
-            cancel: asker.cancel,
-            progress: asker.progress.clone(),
-            asked: None,
-        },
-        &caller,
-    );
-    if own {
-        daemon.pool.end_session(&caller.session);
-    }
-    outcome
 }
 
 /// What a call, or a run that is opened, is held to.
@@ -274,7 +233,7 @@ pub(super) fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) 
 }
 
 /// Who calls, and whether the session ends with this call.
-fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Caller, bool) {
+pub(super) fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Caller, bool) {
     if let Origin::Channel(run) = &asker.origin {
         run.touch();
         return (run.caller.clone(), false);

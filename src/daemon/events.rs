@@ -140,6 +140,8 @@ impl Life {
         let silent = current.settings.get(&settings::POOL_IDLE_TIMEOUT);
         self.daemon.end_sessions(self.daemon.runs.close_abandoned(silent));
         let now = Instant::now();
+        self.daemon.questions.expire(now);
+        self.daemon.tasks.forget(current.settings.get(&settings::ELICIT_KEEP));
         let (kept, over): (Vec<_>, Vec<_>) = self.earlier.drain(..).partition(|(_, until)| *until > now);
         self.earlier = kept;
         over.into_iter().for_each(|(names, _)| names.give_back());

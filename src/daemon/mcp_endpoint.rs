@@ -3,12 +3,15 @@
 //! nothing of MCP.
 
 use super::answers::{self, limits};
+use super::calling::INPUT_HEADER;
+use super::router::Body;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{Run, Tie};
 use super::state::Daemon;
 use crate::api::http::Headers;
 use crate::api::ops::Operation;
 use crate::api::wire::{CallContext, SelectedProfiles};
+use crate::api::{Reply, called};
 use crate::error::{Error, Kind, Result};
 use crate::mcp::CancelGuard;
 use crate::observe::Bus;
@@ -112,11 +115,18 @@ impl Seat {
         self.run.touch();
         // What programs may ask is asked as by a program of the run, the rest as by whoever came.
         let origin = if op.on_channel { Origin::Channel(self.run.clone()) } else { self.origin.clone() };
-        let (carried, headers) = (self.run.carried(), Headers::default());
-        let asker = Asker { origin, held: self.held.clone(), cancel, progress, carried, headers: &headers };
+        // A host that cannot answer a server's question can still tell of it.
+        let headers = Headers(vec![(INPUT_HEADER.to_owned(), "report".to_owned())]);
+        let (carried, held) = (self.run.carried(), self.held.clone());
+        let asker = Asker { origin, held, cancel, progress, carried, headers: &headers, early: None };
         let done = answers::perform(&daemon, op, Params::Json(params.get().as_bytes()), &asker)?;
         match done {
             Done::Tool(result) => Ok(result),
+            Done::Response(Response { status, body: Body::Whole(body), .. })
+                if status == Kind::InputRequired.row().status =>
+            {
+                called(Reply { status, body })
+            }
             Done::Json(text) => {
                 let text = String::from_utf8(text).map_err(|e| Error::new(Kind::Internal, e.to_string()))?;
                 RawValue::from_string(text).map_err(|e| Error::new(Kind::Internal, e.to_string()))

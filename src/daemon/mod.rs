@@ -2,6 +2,8 @@
 //! Never names the command line; prints nothing.
 
 mod answers;
+mod asks;
+mod calling;
 mod channel;
 mod discover;
 mod events;

@@ -2,8 +2,9 @@
 //! Knows nothing of framing, and of operations only what their table says.
 
 use super::backend::{Asked, Backend, Out, params};
-use super::era::{self, Envelope, Era};
+use super::era::{self, Era};
 use super::fault::Fault;
+use super::questions::{self, Outcome, Retry};
 use super::render;
 use super::session::{Request, Session};
 use super::tools::{self, PREFIX};
@@ -49,7 +50,7 @@ impl Ask<'_> {
     }
 
     /// How an operation is asked for on behalf of this request.
-    fn asked(&self) -> Asked<'_> {
+    pub fn asked(&self) -> Asked<'_> {
         Asked { cancel: self.cancel, progress: self.progress() }
     }
 
@@ -280,10 +281,17 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     if call.arguments.is_some_and(|a| !a.get().trim_start().starts_with('{')) {
         return Err(Fault::params("params.arguments: expected an object"));
     }
+    let resumed = match ask.era.is_stateless() {
+        true => questions::resume(session, ask, &ask.params::<Retry>()?),
+        false => None,
+    };
     let own = session.options.code && call.name.starts_with(PREFIX);
-    let outcome = match (own, session.options.passthrough) {
-        (true, _) => own_tool(session, ask, &call.name, call.arguments)?,
-        (false, true) => {
+    let outcome = match (resumed, own, session.options.passthrough) {
+        // A state that is none of ours.
+        (Some(Err(error)), ..) if error.kind() == Kind::NotFound => return Err(unknown(&error)),
+        (Some(outcome), ..) => outcome,
+        (None, true, _) => own_tool(session, ask, &call.name, call.arguments)?,
+        (None, false, true) => {
             let backend: &dyn Backend = &*session.backend;
             let found = session.upstreams.find(&call.name, backend, &session.options, &ask.asked());
             let target = match found {
@@ -291,12 +299,13 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
                 Err(error) if error.kind() == Kind::NotFound => return Err(unknown(&error)),
                 Err(error) => return Ok(ask.passed(&render::failure(&error))),
             };
-            upstreams::call(backend, &target, call.arguments, &ask.asked()).map(|r| r.get().to_owned())
+            upstreams::call(backend, &target, call.arguments, &ask.asked())
         }
-        (false, false) => return Err(Fault::params(missing(session, &call.name))),
+        (None, false, false) => return Err(Fault::params(missing(session, &call.name))),
     };
-    match outcome {
-        Ok(text) => Ok(ask.passed(&text)),
+    match questions::settle(session, ask, outcome) {
+        Ok(Outcome::Called(result)) => Ok(ask.passed(result.get())),
+        Ok(Outcome::Asked(asked)) => Ok(asked.to_string()),
         // What a server answered by the protocol's own means goes on in the same way.
         Err(error) if error.raw_value().is_some_and(|raw| raw.get("code").is_some()) => {
             Err(Fault::of(&error))
@@ -323,7 +332,7 @@ fn own_tool(
     ask: &Ask<'_>,
     name: &str,
     arguments: Option<&RawValue>,
-) -> Result<Result<String>, Fault> {
+) -> Result<Result<Box<RawValue>>, Fault> {
     let tool = tools::find(&session.options.tools, name).map_err(Fault::params)?;
     let text = arguments.map_or("{}", RawValue::get);
     let given: Value =
@@ -343,18 +352,13 @@ fn own_tool(
         Some(given) => given.to_owned(),
         None => RawValue::from_string("{}".into()).map_err(|e| Fault::internal(e.to_string()))?,
     };
-    Ok(session.backend.perform(tool.op, &given, &ask.asked()).map(|answer| render::result(tool.op, &answer)))
-}
-
-impl Envelope {
-    /// Whether a host of the stateless era can do something.
-    pub fn can(&self, what: &str) -> bool {
-        self.capabilities.get(what).is_some_and(Value::is_object)
-    }
+    let answer = session.backend.perform(tool.op, &given, &ask.asked());
+    Ok(answer.and_then(|answer| render::result(tool.op, answer)))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::era::Envelope;
     use super::super::testing::{Played, ask_in, meta, session, session_of};
     use super::*;
 

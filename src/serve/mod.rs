@@ -14,6 +14,7 @@ mod headers;
 mod http;
 mod link;
 mod options;
+mod questions;
 mod render;
 mod safe_names;
 mod session;

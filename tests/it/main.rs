@@ -14,6 +14,7 @@ mod constants;
 mod daemon;
 mod demo;
 mod docs;
+mod elicit;
 mod eras;
 mod events;
 mod exec;

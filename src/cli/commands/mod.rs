@@ -12,6 +12,7 @@ pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod elicit;
 pub mod events;
 pub mod exec;
 pub mod help;
@@ -31,6 +32,7 @@ pub mod servers;
 pub mod settings;
 pub mod status;
 pub mod stop;
+pub mod task;
 pub mod tools;
 pub mod types;
 pub mod version;
@@ -44,6 +46,8 @@ pub static COMMANDS: &[&Command] = &[
     &call::COMMAND,
     &exec::COMMAND,
     &run::COMMAND,
+    &elicit::COMMAND,
+    &task::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
     &serve::COMMAND,
