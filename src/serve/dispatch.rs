@@ -265,7 +265,11 @@ fn list_tools(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     }
     if session.options.passthrough {
         let theirs = session.upstreams.tools(&*session.backend, &session.options, &ask.asked());
-        all.extend(theirs.map_err(|e| Fault::of(&e))?);
+        let mut theirs = theirs.map_err(|e| Fault::of(&e))?;
+        if !ask.era.is_stateless() {
+            theirs.iter_mut().for_each(upstreams::fit_handshake);
+        }
+        all.extend(theirs);
     }
     Ok(ask.listed(session, json!({"tools": all})))
 }
@@ -472,7 +476,7 @@ mod tests {
         let session = session_of(played, |o| (o.code, o.passthrough) = (false, true));
         greeted(&session);
         let listed = ok(&session, "tools/list", &json!({}));
-        assert_eq!(listed["tools"], json!([{"name": "a__t", "inputSchema": {}}]));
+        assert_eq!(listed["tools"], json!([{"name": "a__t", "inputSchema": {"type": "object"}}]));
         assert_eq!(ok(&session, "tools/call", &json!({"name": "a__t"})), theirs);
         let result = ok(&session, "tools/call", &json!({"name": "a__t", "_meta": meta()}));
         assert_eq!(result["resultType"], "complete");

@@ -368,7 +368,7 @@ impl Session {
 
     /// Tells whoever wants to hear it.
     pub fn tell(&self, news: News) {
-        self.upstreams.forget();
+        self.upstreams.forget_plain();
         for listener in lock(&self.listeners).iter() {
             if listener.wanted.get(news.filter()).and_then(Value::as_bool) == Some(true) {
                 let tag: Value = serde_json::from_str(listener.id.get()).unwrap_or_default();

@@ -91,13 +91,40 @@ impl Upstreams {
         })
     }
 
-    /// Forgets every name: the list is another.
-    pub fn forget(&self) {
-        self.lock().clear();
+    /// The list is another: a plain name may mean another tool now. A prefixed one never does.
+    pub fn forget_plain(&self) {
+        self.lock().retain(|name, target| *name == safe(&target.server, &target.tool));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Target>>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Fits a tool's schemas to the revisions before 2026-07-28, which want an object with a type at the
+/// root and objects for properties. Hosts of that era drop the whole list for one tool that is
+/// otherwise. What a schema means stays the same.
+pub fn fit_handshake(tool: &mut Value) {
+    if !tool["inputSchema"].is_object() {
+        tool["inputSchema"] = json!({});
+    }
+    let other = |schema: &Value| schema.get("type").is_some_and(|t| t != "object");
+    let Some(tool) = tool.as_object_mut() else { return };
+    // The result's text says the same as a structured result that is no object.
+    if tool.get("outputSchema").is_some_and(|schema| !schema.is_object() || other(schema)) {
+        tool.remove("outputSchema");
+    }
+    for schema in ["inputSchema", "outputSchema"] {
+        let Some(schema) = tool.get_mut(schema) else { continue };
+        schema["type"] = "object".into();
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        for property in properties.into_iter().flat_map(|p| p.values_mut()) {
+            match property {
+                Value::Bool(true) => *property = json!({}),
+                Value::Bool(false) => *property = json!({"not": {}}),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -145,6 +172,22 @@ mod tests {
             ]},
             {"server": "b", "tools": [{"name": "plain", "inputSchema": {}}]},
         ], "errors": [{"server": "c", "error": {"kind": "unavailable", "message": "no"}}]})
+    }
+
+    #[test]
+    fn schemas_are_fit_to_hosts_that_want_objects() {
+        let fit = |mut tool: Value| {
+            fit_handshake(&mut tool);
+            tool
+        };
+        assert_eq!(fit(json!({"name": "a"}))["inputSchema"], json!({"type": "object"}));
+        let loose = json!({"inputSchema": {"properties": {"a": true, "b": false, "c": {"type": "string"}}}});
+        let wanted = json!({"a": {}, "b": {"not": {}}, "c": {"type": "string"}});
+        assert_eq!(fit(loose)["inputSchema"], json!({"type": "object", "properties": wanted}));
+        let list = json!({"inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}});
+        assert_eq!(fit(list), json!({"inputSchema": {"type": "object"}}));
+        let sound = json!({"inputSchema": {"type": "object", "$defs": {"x": true}}, "outputSchema": {"type": "object"}});
+        assert_eq!(fit(sound.clone()), sound);
     }
 
     #[test]

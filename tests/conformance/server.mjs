@@ -82,6 +82,6 @@ try {
   listening?.closeAllConnections();
   listening?.close();
   spawnSync(env.MCPX_BIN, ["stop", "--all"], { cwd: home, env: { ...env, HOME: home } });
-  if (!env.KEEP) rmSync(home, { recursive: true, force: true });
+  rmSync(home, { recursive: true, force: true });
 }
 exit(code);

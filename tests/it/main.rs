@@ -29,6 +29,7 @@ mod remote;
 mod run_scripts;
 mod script_options;
 mod serve;
+mod serve_hosts;
 mod serve_http;
 mod servers;
 mod settings;
