@@ -41,11 +41,14 @@ const called = await client.callTool(
 );
 const sum = await client.callTool({ name: "mcpx_call", arguments: { server: "demo", tool: "add", arguments: { a: 2, b: 3 } } });
 const status = await client.callTool({ name: "mcpx_status", arguments: {} });
+// Closing forgets what was agreed on.
+const server = client.getServerVersion();
+const revision = age === "old" ? "handshake" : client.getNegotiatedProtocolVersion();
 await client.close();
 stdout.write(
   `${JSON.stringify({
-    server: client.getServerVersion(),
-    revision: age === "old" ? "handshake" : client.getNegotiatedProtocolVersion(),
+    server,
+    revision,
     names,
     progress,
     slow: called.content[0].text,

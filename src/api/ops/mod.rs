@@ -6,6 +6,7 @@ mod calls;
 mod daemon;
 mod questions;
 mod servers;
+mod sessions;
 mod settings;
 
 use super::http::Method;
@@ -20,9 +21,12 @@ pub enum Id {
     Channel,
     CloseRun,
     DeleteServer,
+    EndSession,
     Events,
     Health,
+    KeepSession,
     Namespaces,
+    NewSession,
     OpenApi,
     OpenRun,
     PutServer,
@@ -35,6 +39,8 @@ pub enum Id {
     Schemas,
     Search,
     Servers,
+    Session,
+    Sessions,
     SetSetting,
     Setting,
     Settings,
@@ -171,7 +177,7 @@ const fn required(mut param: Param) -> Param {
 
 /// The families; their order is the order of the documentation.
 static FAMILIES: &[&[Operation]] =
-    &[daemon::TABLE, calls::TABLE, questions::TABLE, servers::TABLE, settings::TABLE];
+    &[daemon::TABLE, calls::TABLE, questions::TABLE, servers::TABLE, sessions::TABLE, settings::TABLE];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
@@ -244,6 +250,7 @@ mod tests {
                 .replace("{run}", "abc")
                 .replace("{key}", "abc")
                 .replace("{name}", "abc")
+                .replace("{session}", "abc")
                 .replace("{id}", "abc");
             let (found, values) = route(op.method, &path).unwrap();
             assert_eq!(found.id, op.id);
