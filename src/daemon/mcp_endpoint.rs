@@ -79,7 +79,7 @@ impl<'a> Desk<'a> {
             _ => {
                 let context = CallContext { session, selection: Some(selection), ..CallContext::default() };
                 let limits = limits(self.daemon, &context, self.asker);
-                let run = self.daemon.runs.open(context, Tie::Loose, limits)?;
+                let run = self.daemon.runs.open(context, Tie::Loose, limits, false)?;
                 run.carry(self.asker.carried.clone());
                 (run, true)
             }

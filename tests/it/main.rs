@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod browsers;
 mod call;
 mod catalog;
 mod completions;
@@ -14,14 +15,17 @@ mod constants;
 mod daemon;
 mod demo;
 mod docs;
+mod doctor;
 mod elicit;
 mod eras;
 mod events;
 mod exec;
+mod exec_service;
 mod faults;
 mod inherit_env;
 mod launcher;
 mod layers;
+mod lock;
 mod orphans;
 mod permissions;
 mod python;
@@ -35,3 +39,4 @@ mod serve_http;
 mod servers;
 mod sessions;
 mod settings;
+mod soak;
