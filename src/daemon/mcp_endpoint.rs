@@ -2,7 +2,7 @@
 //! gets a seat for each session, from which operations can be asked. Knows
 //! nothing of MCP.
 
-use super::answers::{self, limits};
+use super::answers::{self, is_confined, limits};
 use super::calling::INPUT_HEADER;
 use super::router::Body;
 use super::router::{Asker, Done, Origin, Params};
@@ -79,7 +79,7 @@ impl<'a> Desk<'a> {
             _ => {
                 let context = CallContext { session, selection: Some(selection), ..CallContext::default() };
                 let limits = limits(self.daemon, &context, self.asker);
-                let run = self.daemon.runs.open(context, Tie::Loose, limits, false)?;
+                let run = self.daemon.runs.open(context, Tie::Loose, limits, is_confined(self.asker))?;
                 run.carry(self.asker.carried.clone());
                 (run, true)
             }
