@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod big;
 mod browsers;
 mod call;
 mod catalog;
