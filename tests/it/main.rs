@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod big;
 mod browsers;
 mod call;
 mod catalog;
@@ -26,6 +27,7 @@ mod inherit_env;
 mod launcher;
 mod layers;
 mod lock;
+mod oauth;
 mod orphans;
 mod permissions;
 mod python;
@@ -38,3 +40,4 @@ mod servers;
 mod sessions;
 mod settings;
 mod soak;
+mod typecheck;
