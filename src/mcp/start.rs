@@ -7,7 +7,7 @@ use super::era::{self, Era, Handshake, REVISIONS, STATELESS};
 use super::error::{printable, quote_stderr, seconds};
 use super::jsonrpc;
 use super::oauth::Access;
-use super::peer::{Hooks, Limits, Peer};
+use super::peer::{Hooks, Limits, Peer, Streams};
 use super::stdio::{Program, Stdio};
 use super::streamable::Streamable;
 use crate::config::inherit::inherited;
@@ -71,6 +71,13 @@ impl Connect<'_> {
         let limits = Limits {
             message: limit(settings.get(&settings::MCP_MAX_MESSAGE)),
             depth: limit(settings.get(&settings::MCP_MAX_DEPTH).unsigned_abs()),
+            streams: Streams {
+                retry: settings.get(&settings::UPSTREAM_RETRY),
+                retry_most: settings.get(&settings::UPSTREAM_RETRY_MOST),
+                resumes: limit(settings.get(&settings::UPSTREAM_RESUMES).unsigned_abs()),
+                accept: settings.get(&settings::UPSTREAM_ACCEPT_TIMEOUT),
+                silence: settings.get(&settings::UPSTREAM_SILENCE),
+            },
         };
         let kill_grace = settings.get(&settings::POOL_KILL_GRACE);
         let peer = Peer::new(&def.name, limits, self.hooks.clone());

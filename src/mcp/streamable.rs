@@ -28,17 +28,8 @@ const REDIRECTS: usize = 3;
 /// How often one message asks for another token: once for one that has ended, and as often for more scopes.
 const GRANTS: usize = 3;
 
-/// A message that is not a request is only accepted, which takes no time.
-const NOTIFY: Duration = Duration::from_secs(10);
-
-/// How often an answer whose stream broke is asked for again before it has gone on.
-const RESUMES: usize = 5;
-
-/// How long the server is left alone after a stream's end unless it says otherwise.
-const RETRY: Duration = Duration::from_secs(1);
 /// With less than this left there is no time for another attempt.
 const TOO_SHORT: Duration = Duration::from_millis(5);
-const RETRY_MOST: Duration = Duration::from_secs(30);
 
 /// Answers that are read to their end only to keep the connection, at the same time.
 const DRAINS: usize = 2;
@@ -411,7 +402,8 @@ impl Streamable {
         tick: Tick,
     ) -> Result<Exchange> {
         let limit = self.peer.limits.message;
-        let (mut last_event, mut retry, mut resumed) = (None, RETRY, 0);
+        let streams = self.peer.limits.streams;
+        let (mut last_event, mut retry, mut resumed) = (None, streams.retry, 0);
         let mut events = Events::new(reply.body, limit);
         let mut guard = None;
         loop {
@@ -420,7 +412,7 @@ impl Streamable {
                     Ok(Next::Event(event)) => {
                         resumed = 0;
                         last_event = event.id.or(last_event);
-                        retry = event.retry.unwrap_or(retry).min(RETRY_MOST);
+                        retry = event.retry.unwrap_or(retry).min(streams.retry_most);
                         self.peer.take_for(Some(id), &event.data, |line| self.notify(line));
                         if let Some(event) = tick(Instant::now()) {
                             drop(guard);
@@ -436,7 +428,7 @@ impl Streamable {
             let out_of_time = left(deadline).is_some_and(|left| left < retry);
             // In the stateless era there is nothing to be taken up again.
             let lost = last_event.is_none() || self.is_stateless();
-            if lost || resumed == RESUMES || out_of_time {
+            if lost || resumed == streams.resumes || out_of_time {
                 return Ok(Exchange::Over(self.cut_off(&end, deadline, tick)));
             }
             resumed += 1;
@@ -523,7 +515,7 @@ impl Streamable {
     pub fn notify(&self, line: Vec<u8>) {
         let session = self.along(&self.closing);
         let lease = self.web.lease();
-        match self.post(&lease, &session, &self.url, &line, &[], Some(NOTIFY)) {
+        match self.post(&lease, &session, &self.url, &line, &[], Some(self.peer.limits.streams.accept)) {
             Ok(mut reply) => drop(reply.read(64 * 1024)),
             Err(failure) => {
                 log::debug(format_args!("{}: a notification failed: {failure:?}", self.peer.server))
