@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo build release install test test-tools check lint docs bench bench-tools clean
+.PHONY: demo build release install test test-tools conformance check lint docs bench bench-tools clean
 
 ## Builds mcpx and shows it at work on the MCP server that it carries.
 demo: release
@@ -28,6 +28,10 @@ test-tools:
 ## Every test; cargo prints the counts.
 test: test-tools
 	$(CARGO) test
+
+## The official conformance suite, scenario by scenario.
+conformance: test-tools
+	$(CARGO) test --test it conformance -- --nocapture
 
 ## What a change must pass.
 check: lint test

@@ -13,6 +13,7 @@ mod http;
 mod left;
 mod logfile;
 mod names;
+mod offers;
 mod peers;
 mod places;
 mod router;

@@ -4,6 +4,7 @@
 
 mod calls;
 mod daemon;
+mod offers;
 mod questions;
 mod servers;
 mod settings;
@@ -19,18 +20,24 @@ pub enum Id {
     CancelTask,
     Channel,
     CloseRun,
+    Complete,
     DeleteServer,
     Events,
+    GetPrompt,
     Health,
     Namespaces,
     OpenApi,
     OpenRun,
+    Prompts,
     PutServer,
     Question,
     Questions,
+    ReadResource,
     Refresh,
     Reload,
     Resolve,
+    ResourceTemplates,
+    Resources,
     Restart,
     Schemas,
     Search,
@@ -40,11 +47,13 @@ pub enum Id {
     Settings,
     Shutdown,
     Status,
+    SubscribeResource,
     Task,
     TaskResult,
     Tasks,
     Types,
     UnsetSetting,
+    UnsubscribeResource,
 }
 
 /// One thing that the daemon can be asked.
@@ -171,7 +180,7 @@ const fn required(mut param: Param) -> Param {
 
 /// The families; their order is the order of the documentation.
 static FAMILIES: &[&[Operation]] =
-    &[daemon::TABLE, calls::TABLE, questions::TABLE, servers::TABLE, settings::TABLE];
+    &[daemon::TABLE, calls::TABLE, questions::TABLE, offers::TABLE, servers::TABLE, settings::TABLE];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {

@@ -20,9 +20,11 @@ pub mod init;
 pub mod ls;
 pub mod man;
 pub mod permissions;
+pub mod prompts;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
+pub mod resources;
 pub mod restart;
 pub mod run;
 pub mod scripts;
@@ -43,6 +45,8 @@ pub static COMMANDS: &[&Command] = &[
     &search::COMMAND,
     &tools::COMMAND,
     &types::COMMAND,
+    &resources::COMMAND,
+    &prompts::COMMAND,
     &call::COMMAND,
     &exec::COMMAND,
     &run::COMMAND,
