@@ -103,7 +103,9 @@ static INSTANCE: Record = Record {
         always("state", Shape::Text, "`starting`, `ready`, `stopping`, `failed`"),
         maybe("protocol", Shape::Text, "the revision of MCP that it is spoken to in, once that is known"),
         maybe("pid", Shape::Integer, "the child; absent for a server over HTTP"),
+        maybe("session", Shape::Text, "the session that owns it"),
         always("uptimeMs", Shape::Integer, "milliseconds since it was started"),
+        always("idleMs", Shape::Integer, "milliseconds since a call was last in it; 0 while one is"),
         always("calls", Shape::Integer, "calls that it has answered"),
         always("inFlight", Shape::Integer, "calls that it is working on"),
         always("queue", Shape::Integer, "callers waiting for a place"),
@@ -118,6 +120,43 @@ pub static STATUS: Record = Record {
     fields: &[
         always("daemon", Shape::Record(&DAEMON), "the daemon itself"),
         always("instances", Shape::List(&Shape::Record(&INSTANCE)), "the servers' instances"),
+    ],
+};
+
+/// `session`, `newSession` and `keepSession`.
+pub static SESSION: Record = Record {
+    name: "Session",
+    fields: &[
+        always("key", Shape::Text, "what `--session` and `MCPX_SESSION_ID` name it by"),
+        maybe(
+            "createdAt",
+            Shape::Integer,
+            "when it was first heard of, milliseconds since 1970; absent for one that was made for a run",
+        ),
+        always("idleMs", Shape::Integer, "milliseconds since it was last used"),
+        maybe(
+            "keptUntil",
+            Shape::Integer,
+            "until when it stays although nobody uses it, milliseconds since 1970",
+        ),
+        always("ephemeral", Shape::Boolean, "it was made for one run, and ends with it"),
+        always("runs", Shape::Integer, "its open runs"),
+        always("instances", Shape::List(&Shape::Record(&INSTANCE)), "what it owns"),
+    ],
+};
+
+/// `sessions`.
+pub static SESSIONS: Record = Record {
+    name: "Sessions",
+    fields: &[always("sessions", Shape::List(&Shape::Record(&SESSION)), "by key")],
+};
+
+/// `endSession`.
+pub static ENDED: Record = Record {
+    name: "Ended",
+    fields: &[
+        always("session", Shape::Text, "its key"),
+        always("stopped", Shape::Integer, "how many servers were stopped"),
     ],
 };
 

@@ -9,6 +9,7 @@ use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
 use super::selection::{Chosen, selection};
 use super::servers;
+use super::sessions;
 use super::state::{Current, Daemon, VERSION};
 use crate::api::ops::{Id, Operation};
 use crate::api::wire::{CallContext, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles};
@@ -64,6 +65,25 @@ struct Restarted {
 #[derive(Deserialize)]
 struct OfKey {
     key: String,
+}
+
+#[derive(Deserialize)]
+struct OfSession {
+    session: String,
+}
+
+#[derive(Deserialize)]
+struct NewSession {
+    name: Option<String>,
+    #[serde(rename = "ttlMs")]
+    ttl_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    session: String,
+    #[serde(rename = "ttlMs")]
+    ttl_ms: u64,
 }
 
 #[derive(Deserialize)]
@@ -179,6 +199,21 @@ fn dispatch(
         Id::Servers => servers::list(daemon, params.parse(op)?, asker),
         Id::PutServer => servers::put(daemon, &params.parse(op)?, asker),
         Id::DeleteServer => servers::delete(daemon, &params.parse(op)?, asker),
+        Id::Sessions => json_of(&json!({"sessions": sessions::list(daemon)})),
+        Id::Session => json_of(&sessions::show(daemon, &params.parse::<OfSession>(op)?.session)?),
+        Id::NewSession => {
+            let NewSession { name, ttl_ms } = params.parse(op)?;
+            json_of(&sessions::new(daemon, name.as_deref(), ttl_ms.map(Duration::from_millis))?)
+        }
+        Id::KeepSession => {
+            let Kept { session, ttl_ms } = params.parse(op)?;
+            json_of(&sessions::keep(daemon, &session, Duration::from_millis(ttl_ms))?)
+        }
+        Id::EndSession => {
+            let session = params.parse::<OfSession>(op)?.session;
+            let stopped = sessions::end(daemon, &session)?;
+            json_of(&json!({"session": session, "stopped": stopped}))
+        }
         Id::Setting => json_of(&daemon.current().settings.row(&params.parse::<OfKey>(op)?.key)?),
         Id::Settings => json_of(&json!({"settings": daemon.current().settings.rows()})),
         Id::SetSetting => {
@@ -253,6 +288,7 @@ pub(super) fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>
     }
     let mut caller = runs::caller(context);
     if !caller.session.is_empty() {
+        daemon.sessions.touch_of(&caller);
         return (caller, false);
     }
     // A program that a run started calls by itself: it belongs to the run.
@@ -276,6 +312,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     let mut limits = limits(daemon, &wanted.context, asker);
     limits.extend(wanted.tools.map(Arc::new));
     let run = daemon.runs.open(wanted.context, tie, limits)?;
+    daemon.sessions.touch_of(&run.caller);
     run.carry(asker.carried.clone());
     let usable =
         |server: &ServerDef| server.enabled && server.problem.is_none() && run.selection.takes(server);
@@ -352,14 +389,17 @@ fn status(daemon: &Daemon) -> Value {
     json!({"daemon": described, "instances": instances})
 }
 
-fn instance(status: InstanceStatus) -> InstanceRow {
+/// An instance as it is shown.
+pub(super) fn instance(status: InstanceStatus) -> InstanceRow {
     InstanceRow {
         server: status.server,
         key: status.key,
         state: status.state.into(),
         protocol: status.protocol,
         pid: status.pid,
+        session: status.session,
         uptime_ms: u64::try_from(status.uptime.as_millis()).unwrap_or(u64::MAX),
+        idle_ms: u64::try_from(status.idle.as_millis()).unwrap_or(u64::MAX),
         calls: status.calls,
         in_flight: status.in_flight,
         queue: status.queue,
@@ -503,13 +543,14 @@ pub(super) fn each_schema(
 fn refresh(daemon: &Arc<Daemon>, wanted: Refreshed, asker: &Asker<'_>) -> Result<Done> {
     let selection = selection(wanted.selection, asker);
     let Some(asked) = wanted.servers.filter(|s| !s.is_empty()) else {
+        // Somebody wants it tried now, whatever went wrong before.
+        daemon.pool.forgive(None);
         let all = daemon.pool.namespaces_of(true, None, &|server| selection.takes(server));
         return json_of(&json!({"namespaces": rows(daemon, &all)}));
     };
     let current = daemon.current();
-    for name in &asked {
-        known(&current, name)?;
-    }
+    let named = asked.iter().map(|name| known(&current, name)).collect::<Result<Vec<_>>>()?;
+    daemon.pool.forgive(Some(&named));
     let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true, None, &selection)
         .iter()
         .filter_map(|(name, schema)| Some(row(&current, current.config.server(name)?, schema)))

@@ -4,6 +4,7 @@
 
 use super::follow::Watched;
 use super::http;
+use super::media::Media;
 use super::names::Names;
 use super::state::{Current, Daemon};
 use crate::api::info;
@@ -23,6 +24,9 @@ use std::time::{Duration, Instant};
 /// How long those who wait for an answer get to receive it when the daemon
 /// stops, after the servers have been stopped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The first process of a namespace, to which every orphan there is given.
+const FIRST_PROCESS: u32 = 1;
 
 /// Everything that can happen to a daemon.
 pub enum Event {
@@ -54,6 +58,8 @@ pub struct Life {
     pub flags: Vec<FlagValue>,
     /// What was set while it runs.
     pub overrides: Vec<RuntimeValue>,
+    /// Looks after files that nobody is to keep.
+    pub media: Media,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
     pub again: bool,
 }
@@ -97,6 +103,7 @@ pub fn set_level(settings: &Settings) {
 impl Life {
     /// Runs until the daemon is to stop, and stops it.
     pub fn run(mut self, events: &Receiver<Event>) {
+        self.daemon.pool.keep_warm();
         let mut tick = self.tick();
         let mut next = Instant::now() + tick;
         let why = loop {
@@ -135,8 +142,8 @@ impl Life {
         if self.again || self.watched.changed() {
             self.reload();
         }
-        self.daemon.pool.reap();
         let current = self.daemon.current();
+        self.look_after_processes(&current);
         let silent = current.settings.get(&settings::POOL_IDLE_TIMEOUT);
         self.daemon.end_sessions(self.daemon.runs.close_abandoned(silent));
         let now = Instant::now();
@@ -151,6 +158,21 @@ impl Life {
         self.is_idle(&current).then(|| self.leave()).flatten()
     }
 
+    /// Ends what is over, and starts what is to run.
+    fn look_after_processes(&mut self, current: &Current) {
+        let daemon = &self.daemon;
+        daemon.sessions.expire(daemon, current.settings.get(&settings::SESSION_IDLE_TIMEOUT));
+        daemon.pool.reap(&|session| daemon.sessions.is_kept(session));
+        daemon.pool.keep_warm();
+        // A command that was killed has taken its script with it, but not what that had started.
+        proc::end_in_session("MCPX_RUN", &daemon.runs.take_closed());
+        if daemon.origin.pid == FIRST_PROCESS {
+            proc::reap_strays();
+        }
+        self.media
+            .look_after(&daemon.origin.dirs.media(), current.settings.get(&settings::OUTPUT_MEDIA_KEEP));
+    }
+
     /// Nobody has needed a daemon that a command started for `autostart.idleExit`.
     fn is_idle(&self, current: &Current) -> bool {
         let limit = current.settings.get(&settings::AUTOSTART_IDLE_EXIT);
@@ -158,6 +180,7 @@ impl Life {
             && !limit.is_zero()
             && self.daemon.activity.idle_for() > limit
             && self.daemon.runs.count().0 == 0
+            && !self.daemon.sessions.any_kept()
             && !self.daemon.pool.busy()
     }
 
@@ -216,6 +239,7 @@ impl Life {
         let settings = settings_of(&before.config, &origin.env, &self.flags, &overrides, origin.detached)?;
         set_level(&settings);
         self.daemon.pool.reconfigure(before.config.servers.clone(), settings.clone());
+        self.daemon.pool.keep_warm();
         self.overrides = overrides;
         self.replace(&before, settings, before.problem.clone());
         Ok(())
@@ -297,6 +321,7 @@ impl Life {
             log::warn(&error);
         }
         self.daemon.set_current(next);
+        self.daemon.pool.keep_warm();
         let old = std::mem::replace(&mut self.names, names);
         self.earlier.push((old, Instant::now() + grace));
         if let Some(file) = &self.daemon.log {

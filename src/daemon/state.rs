@@ -7,6 +7,7 @@ use super::logfile::LogFile;
 use super::peers::Peers;
 use super::places::Places;
 use super::runs::Runs;
+use super::sessions::Sessions;
 use crate::api::http::Limits;
 use crate::api::wire::{DaemonInfo, NamespaceName};
 use crate::catalog::names;
@@ -36,6 +37,8 @@ pub struct Daemon {
     pub pool: Arc<Pool>,
     /// The open runs.
     pub runs: Runs,
+    /// The sessions that outlast a run.
+    pub sessions: Sessions,
     /// What servers ask.
     pub questions: Arc<Questions>,
     /// The calls that go on without their callers.
@@ -254,6 +257,7 @@ impl Daemon {
             questions: Questions::new(pool.bus().clone()),
             tasks: Tasks::new(pool.bus().clone()),
             pool,
+            sessions: Sessions::default(),
             peers,
             places: Places::new(limit),
             log,

@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// How much of a line that is no message is remembered.
 const NOISE_BYTES: usize = 200;
 
+/// Takes a notification: its method, and its parameters.
+pub type Noticed = Arc<dyn Fn(&str, Value) + Send + Sync>;
+
 /// What a server may cause here. Both run on the thread that reads from the
 /// server: they must neither wait nor use the client.
 #[derive(Clone)]
@@ -28,7 +31,7 @@ pub struct Hooks {
     /// The directories that the server is told about when it asks for roots.
     pub roots: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     /// What else the server says of itself: the method of a notification, and its parameters.
-    pub noticed: Arc<dyn Fn(&str, Value) + Send + Sync>,
+    pub noticed: Noticed,
     /// Takes what the server asks while no request of ours does. None: nobody
     /// answers questions, and the server is told so from the start.
     pub asked: Option<Asked>,

@@ -157,6 +157,7 @@ impl Core {
                 for ticket in mine {
                     let _ = ticket.answer(None);
                 }
+                instance.watch_owner();
                 start(&instance, settings.clone());
                 return Ok(Some(instance));
             }

@@ -8,6 +8,7 @@ use super::scope::Key;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind};
 use crate::log;
+use crate::mcp::Noticed;
 use crate::observe::{Event, kinds};
 use crate::proc;
 use crate::settings::{CATALOG_CACHE_TTL, Settings};
@@ -137,7 +138,7 @@ fn hooks(instance: &Arc<Instance>) -> Hooks {
 }
 
 /// What a server says of itself goes onto the bus, and its log records into the log.
-fn notices(instance: &Arc<Instance>) -> Arc<dyn Fn(&str, Value) + Send + Sync> {
+fn notices(instance: &Arc<Instance>) -> Noticed {
     let (server, bus) = (instance.def.name.clone(), instance.core.shared.bus.clone());
     let session = instance.key.session.clone().unwrap_or_default();
     Arc::new(move |method, params| {

@@ -7,6 +7,7 @@ mod daemon;
 mod offers;
 mod questions;
 mod servers;
+mod sessions;
 mod settings;
 
 use super::http::Method;
@@ -22,10 +23,13 @@ pub enum Id {
     CloseRun,
     Complete,
     DeleteServer,
+    EndSession,
     Events,
     GetPrompt,
     Health,
+    KeepSession,
     Namespaces,
+    NewSession,
     OpenApi,
     OpenRun,
     Prompts,
@@ -42,6 +46,8 @@ pub enum Id {
     Schemas,
     Search,
     Servers,
+    Session,
+    Sessions,
     SetSetting,
     Setting,
     Settings,
@@ -179,8 +185,15 @@ const fn required(mut param: Param) -> Param {
 }
 
 /// The families; their order is the order of the documentation.
-static FAMILIES: &[&[Operation]] =
-    &[daemon::TABLE, calls::TABLE, questions::TABLE, offers::TABLE, servers::TABLE, settings::TABLE];
+static FAMILIES: &[&[Operation]] = &[
+    daemon::TABLE,
+    calls::TABLE,
+    questions::TABLE,
+    offers::TABLE,
+    servers::TABLE,
+    sessions::TABLE,
+    settings::TABLE,
+];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
@@ -253,6 +266,7 @@ mod tests {
                 .replace("{run}", "abc")
                 .replace("{key}", "abc")
                 .replace("{name}", "abc")
+                .replace("{session}", "abc")
                 .replace("{id}", "abc");
             let (found, values) = route(op.method, &path).unwrap();
             assert_eq!(found.id, op.id);

@@ -15,7 +15,6 @@ use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Source};
 use serde_json::value::RawValue;
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -178,7 +177,6 @@ fn media(cx: &Cx, tool: &str) -> Result<Media> {
         return Ok(Media { dir: Some(world.cwd.join(dir)), private: None, stem });
     }
     // When none is configured: below the system's directory for temporary files, closed to others.
-    let tmp = cx.env.get("TMPDIR").map(PathBuf::from).filter(|p| p.is_absolute());
-    let ours = tmp.unwrap_or_else(|| PathBuf::from("/tmp")).join(format!("mcpx-{}", crate::proc::uid()));
-    Ok(Media { dir: Some(ours.join("media")), private: Some(ours), stem })
+    let dirs = &world.dirs;
+    Ok(Media { dir: Some(dirs.media()), private: Some(dirs.temporary.clone()), stem })
 }

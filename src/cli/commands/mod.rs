@@ -15,6 +15,7 @@ pub mod docs;
 pub mod elicit;
 pub mod events;
 pub mod exec;
+pub mod guard;
 pub mod help;
 pub mod init;
 pub mod ls;
@@ -31,6 +32,7 @@ pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod session;
 pub mod settings;
 pub mod status;
 pub mod stop;
@@ -58,6 +60,7 @@ pub static COMMANDS: &[&Command] = &[
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
+    &session::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
     &stop::COMMAND,
@@ -74,6 +77,7 @@ pub static COMMANDS: &[&Command] = &[
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &guard::COMMAND,
     &complete::COMMAND,
     &docs::COMMAND,
 ];

@@ -75,6 +75,15 @@ pub static POOL_KILL_GRACE: Setting<Duration> = Setting::new(
     .doc("SIGKILL to its process group follows."),
 );
 
+pub static POOL_MIN: Setting<i64> = Setting::new(
+    Spec::new("pool.min", Kind::Int(0, 4096), "How many instances of a server are kept running although nobody calls")
+        .doc(
+            "Holds for the scopes that all callers share, `global` and `named:…`, which have one instance: 1 or more \
+             starts it with the daemon, keeps it past `pool.idleTimeout`, and starts it anew when it crashes, after \
+             its cool-down. Per server: `\"mcpx\": {\"min\": …}`, at most its `max`.",
+        ),
+);
+
 pub static POOL_MAX: Setting<i64> = Setting::new(
     Spec::new("pool.max", Kind::Int(1, 4096), "How many instances of one server may run")
         .doc("Per server: `\"mcpx\": {\"max\": …}`."),
