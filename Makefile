@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo build release install test test-tools conformance check lint docs bench bench-tools clean
+.PHONY: demo build release install test soak test-tools conformance check lint docs bench bench-tools clean
 
 ## Builds mcpx and shows it at work on the MCP server that it carries.
 demo: release
@@ -32,6 +32,11 @@ test: test-tools
 ## The official conformance suite, scenario by scenario.
 conformance: test-tools
 	$(CARGO) test --test it conformance -- --nocapture
+
+## Random kills at random moments and many scripts at once, for long: SOAK rounds of each.
+SOAK ?= 1000
+soak: test-tools
+	MCPX_SOAK=$(SOAK) $(CARGO) test --test it -- --nocapture soak::
 
 ## What a change must pass.
 check: lint test

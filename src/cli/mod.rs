@@ -4,23 +4,26 @@
 
 pub mod argforms;
 pub mod args;
-pub mod base64;
 pub mod command;
 pub mod commands;
 pub mod complete;
 pub mod cx;
 pub mod docs;
+pub mod doctor;
 pub mod help;
 pub mod interrupt;
+pub mod locking;
 pub mod man;
 pub mod out;
 pub mod progress;
 pub mod questions;
+pub mod remote;
 pub mod result;
-pub mod running;
+mod running;
 pub mod schemas;
 pub mod table;
 pub mod topics;
+pub mod typecheck;
 
 use crate::error::{Error, Kind};
 use crate::util::Env;

@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod browsers;
 mod call;
 mod catalog;
 mod completions;
@@ -15,14 +16,18 @@ mod constants;
 mod daemon;
 mod demo;
 mod docs;
+mod doctor;
 mod elicit;
 mod eras;
 mod events;
 mod exec;
+mod exec_service;
 mod faults;
 mod inherit_env;
 mod launcher;
 mod layers;
+mod lock;
+mod oauth;
 mod orphans;
 mod permissions;
 mod python;
@@ -35,3 +40,5 @@ mod serve;
 mod servers;
 mod sessions;
 mod settings;
+mod soak;
+mod typecheck;

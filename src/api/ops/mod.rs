@@ -4,6 +4,7 @@
 
 mod calls;
 mod daemon;
+mod exec;
 mod offers;
 mod questions;
 mod servers;
@@ -25,6 +26,7 @@ pub enum Id {
     DeleteServer,
     EndSession,
     Events,
+    Exec,
     GetPrompt,
     Health,
     KeepSession,
@@ -188,6 +190,7 @@ const fn required(mut param: Param) -> Param {
 static FAMILIES: &[&[Operation]] = &[
     daemon::TABLE,
     calls::TABLE,
+    exec::TABLE,
     questions::TABLE,
     offers::TABLE,
     servers::TABLE,

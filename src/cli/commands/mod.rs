@@ -3,7 +3,10 @@
 
 use super::command::Command;
 
+pub mod auth;
 pub mod call;
+pub mod catalog;
+pub mod check;
 pub mod client;
 pub mod complete;
 pub mod completions;
@@ -12,12 +15,15 @@ pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod doctor;
 pub mod elicit;
 pub mod events;
 pub mod exec;
+pub mod explore;
 pub mod guard;
 pub mod help;
 pub mod init;
+pub mod lock;
 pub mod ls;
 pub mod man;
 pub mod permissions;
@@ -49,6 +55,8 @@ pub static COMMANDS: &[&Command] = &[
     &types::COMMAND,
     &resources::COMMAND,
     &prompts::COMMAND,
+    &catalog::COMMAND,
+    &explore::COMMAND,
     &call::COMMAND,
     &exec::COMMAND,
     &run::COMMAND,
@@ -70,8 +78,12 @@ pub static COMMANDS: &[&Command] = &[
     &resolve::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
+    &auth::COMMAND,
+    &lock::COMMAND,
+    &check::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &doctor::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,
     &version::COMMAND,

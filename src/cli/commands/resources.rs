@@ -1,7 +1,6 @@
 //! `mcpx resources`: what servers have to read.
 
 use super::super::args::usage;
-use super::super::base64;
 use super::super::command::{Command, Flag, Group, MANY, Rest, example};
 use super::super::cx::Cx;
 use super::super::out::note;
@@ -9,7 +8,7 @@ use super::super::progress::Progress;
 use super::super::schemas;
 use crate::api::{Client, uri};
 use crate::error::{Error, Kind, Result};
-use crate::util::did_you_mean;
+use crate::util::{base64, did_you_mean};
 use serde_json::{Value, json};
 
 /// The command.
