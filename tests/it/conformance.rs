@@ -18,8 +18,7 @@ fn entries(text: &str, name: &str) -> Vec<String> {
 
 /// What a revision requires of a client. Authorisation is tested where it is implemented.
 fn required(revision: &str) -> Vec<String> {
-    let file =
-        format!("conformance/node_modules/@modelcontextprotocol/conformance/requirements/{revision}.yaml");
+    let file = format!("node_modules/@modelcontextprotocol/conformance/requirements/{revision}.yaml");
     let text = std::fs::read_to_string(tools::installed(&file)).expect("the suite's requirements");
     let all = entries(&text, "client");
     assert!(all.len() > 10, "{revision}: {all:?}");
@@ -30,7 +29,7 @@ fn required(revision: &str) -> Vec<String> {
 fn scenario(revision: &str, name: &str) -> (bool, String) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let node = Runtime::Node22.path();
-    let suite = tools::installed("conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    let suite = tools::installed("node_modules/@modelcontextprotocol/conformance/dist/index.js");
     let client = root.join("tests/conformance/client.mjs");
     let output = Command::new(&node)
         .arg(suite)
