@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 /// stops, after the servers have been stopped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Between two looks at whether calls are still in flight when the daemon is to stop after them.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
+
 /// Everything that can happen to a daemon.
 pub enum Event {
     /// A setting is to have this value from now on, or its own again; the answer is whether it could be done.
@@ -32,6 +35,8 @@ pub enum Event {
     Reload(Sender<bool>),
     /// The daemon is to stop, and why.
     Shutdown(&'static str),
+    /// The same, once the calls in flight have ended, or that long after.
+    Drain(Duration),
     /// A signal arrived.
     Signal(i32),
 }
@@ -54,6 +59,10 @@ pub struct Life {
     pub flags: Vec<FlagValue>,
     /// What was set while it runs.
     pub overrides: Vec<RuntimeValue>,
+    /// It says nothing of its own life.
+    pub quiet: bool,
+    /// How long calls in flight may take to end once it is to stop.
+    pub drain: Duration,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
     pub again: bool,
 }
@@ -109,6 +118,10 @@ impl Life {
                     let _ = reply.send(self.override_setting(key, value));
                 }
                 Ok(Event::Shutdown(why)) => break why.to_owned(),
+                Ok(Event::Drain(patience)) => {
+                    self.drain = patience;
+                    break "it was asked to, once its calls have ended".to_owned();
+                }
                 Ok(Event::Signal(libc::SIGHUP)) => {
                     self.reload();
                 }
@@ -307,7 +320,9 @@ impl Life {
 
     /// Stops: nobody new, an answer for everybody who waits, no process left.
     fn stop(mut self, why: &str) {
-        log::info(format_args!("stopping: {why}"));
+        if !self.quiet {
+            log::info(format_args!("stopping: {why}"));
+        }
         self.publish(&kinds::DAEMON_STOPPING, json!({"why": why}));
         self.daemon.set_stopping();
         self.names.hide();
@@ -315,6 +330,10 @@ impl Life {
         for (names, _) in &mut self.earlier {
             names.hide();
             names.close();
+        }
+        let deadline = Instant::now() + self.drain;
+        while self.daemon.pool.busy() && Instant::now() < deadline {
+            std::thread::park_timeout(DRAIN_LOOK);
         }
         drop(self.tcp.take());
         self.daemon.runs.close_all();
@@ -327,7 +346,9 @@ impl Life {
         // The locks last: who takes them finds nothing left of us.
         self.earlier.into_iter().for_each(|(names, _)| names.give_back());
         self.names.give_back();
-        log::info("stopped");
+        if !self.quiet {
+            log::info("stopped");
+        }
     }
 }
 

@@ -51,7 +51,12 @@ impl Drop for Record {
 
 /// Ends what daemons left that are no more.
 pub fn sweep(dirs: &Dirs) {
-    for entry in fs::read_dir(&dirs.state).into_iter().flatten().flatten() {
+    sweep_in(&dirs.state);
+}
+
+/// The same for the records in one directory.
+pub fn sweep_in(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         if !name.to_str().is_some_and(|n| n.starts_with("groups-") && n.ends_with(".json")) {
             continue;

@@ -7,6 +7,7 @@ mod events;
 mod feed;
 mod follow;
 mod http;
+mod inline;
 mod left;
 mod logfile;
 mod names;
@@ -22,6 +23,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod unix;
+
+pub use self::inline::Inline;
 
 use self::events::{Event, Life};
 use self::follow::Watched;
@@ -45,6 +48,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 /// What a daemon starts with.
 pub struct Options {
@@ -60,6 +64,8 @@ pub struct Options {
     pub flags: Vec<FlagValue>,
     /// A command started it (`--detached`): it leaves when it was idle for `autostart.idleExit`.
     pub detached: bool,
+    /// It lives inside a command: without TCP, and with the command's own log and limits.
+    pub inline: bool,
     /// Where its word goes, one line of JSON: `{"ready":{"key","pid","socket","endpoint"}}`
     /// once it answers, or `{"error":{…}}`. A command that started it reads it; in the foreground there is none.
     pub ready: Option<Box<dyn Write + Send>>,
@@ -92,6 +98,7 @@ pub fn run(mut options: Options) -> Result<()> {
     };
     let dirs = &life.daemon.origin.dirs;
     left::sweep(dirs);
+    inline::sweep(dirs);
     let record = left::keep(dirs);
     let current = life.daemon.current();
     word(json!({"ready": {
@@ -113,7 +120,7 @@ fn boot(
     open_log: impl FnOnce(&Dirs, &str, bool) -> Option<Arc<LogFile>>,
     pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
 ) -> Result<Life> {
-    let Options { explicit, dir, env, dirs, flags, detached, notice, .. } = options;
+    let Options { explicit, dir, env, dirs, flags, detached, inline, notice, .. } = options;
     let uid = proc::uid();
     paths::ensure_private(&dirs.state, uid)?;
     // Relative names would move with the working directory, which is `/` from here on.
@@ -121,12 +128,16 @@ fn boot(
     let load = LoadOptions { explicit, dir: &dir, env: &env, dirs: &dirs, uid };
     let (config, watched) = load_and_watch(&load)?;
     let settings = events::settings_of(&config, &env, &flags, &[], detached)?;
-    events::set_level(&settings);
+    if !inline {
+        events::set_level(&settings);
+    }
     let log = open_log(&dirs, &config.key, detached);
     // More connections than the system's modest default; without it the daemon only refuses earlier.
-    let _ = proc::raise_nofile();
+    if !inline {
+        let _ = proc::raise_nofile();
+    }
     let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
-    let bound = http::Bound::new(&settings)?;
+    let bound = if inline { None } else { http::Bound::new(&settings)? };
     let pool = pool(PoolConfig {
         servers: config.servers.clone(),
         settings: settings.clone(),
@@ -156,13 +167,15 @@ fn boot(
         }
     };
     let current = daemon.current();
-    log::info(format_args!(
-        "mcpx {VERSION} is ready: process {}, {} servers, {}",
-        daemon.origin.pid,
-        current.config.servers.len(),
-        current.socket.display()
-    ));
-    current.config.warnings.iter().for_each(log::warn);
+    if !inline {
+        log::info(format_args!(
+            "mcpx {VERSION} is ready: process {}, {} servers, {}",
+            daemon.origin.pid,
+            current.config.servers.len(),
+            current.socket.display()
+        ));
+        current.config.warnings.iter().for_each(log::warn);
+    }
     daemon.pool.bus().publish(Happened::new(
         &kinds::DAEMON_STARTED,
         json!({"pid": daemon.origin.pid, "version": VERSION, "key": current.config.key}),
@@ -178,6 +191,8 @@ fn boot(
         flags,
         overrides: Vec::new(),
         again: false,
+        quiet: inline,
+        drain: Duration::ZERO,
     })
 }
 
