@@ -107,6 +107,8 @@ impl Cx {
         let progress = Progress::start("asking the daemon for its servers");
         let client = self.daemon(&progress)?;
         let path = format!("/v1/namespaces?known=true&{}", schemas::selected(world));
+        // It waits for no server, so the answer comes as soon as a connection does.
+        client.set_timeout(Some(world.settings.get(&settings::DAEMON_CONNECT_TIMEOUT)));
         let rows = schemas::namespace_rows(&client.json("GET", &path, None)?)?;
         drop(progress);
         let endpoint = world.settings.get(&settings::DAEMON_ENDPOINT);

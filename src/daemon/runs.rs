@@ -163,6 +163,11 @@ impl Runs {
         run.caller.ephemeral.then(|| run.caller.session.clone())
     }
 
+    /// A run ends with this connection.
+    pub fn is_tied(&self, peer: u64) -> bool {
+        self.lock().values().any(|run| run.tie == Tie::Peer(peer))
+    }
+
     /// Closes what is tied to a connection; the sessions that end with it.
     pub fn close_tied(&self, peer: u64) -> Vec<String> {
         self.close_where(|run| run.tie == Tie::Peer(peer))

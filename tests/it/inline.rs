@@ -105,7 +105,7 @@ fn ctrl_c_ends_a_script_and_its_servers() {
 
 #[test]
 fn one_that_is_killed_leaves_no_process_and_the_next_one_tidies_up() {
-    let world = World::fake(&["--hang-on-call", "--setsid-grandchild"]).env("MCPX_DAEMON_INLINE", "true");
+    let world = World::fake(&["--hang-on-call", "--fork-grandchild"]).env("MCPX_DAEMON_INLINE", "true");
     let running = world.mcpx(["call", "fake.echo", "text=x"]).start();
     wait_until("the call is there", || (!world.received("fake", "tools/call").is_empty()).then_some(()));
     signal(running.pid(), libc::SIGKILL);

@@ -17,6 +17,7 @@ mod eras;
 mod events;
 mod exec;
 mod faults;
+mod hostile;
 mod inherit_env;
 mod inline;
 mod layers;

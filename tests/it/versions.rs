@@ -17,7 +17,7 @@ struct Other {
 impl Other {
     fn of(world: &World, version: &'static str) -> Other {
         let key =
-            world.mcpx(["--json", "config", "plumbing"]).run().json()["key"].as_str().unwrap().to_owned();
+            world.mcpx(["--json", "config", "--plumbing"]).run().json()["key"].as_str().unwrap().to_owned();
         std::fs::create_dir_all(world.state()).unwrap();
         let socket = world.state().join(format!("daemon-{key}.sock"));
         let info = world.state().join(format!("daemon-{key}.json"));
@@ -133,7 +133,7 @@ fn a_daemon_that_says_another_version_is_replaced() {
 fn a_restart_lets_calls_in_flight_end() {
     let world = World::demo();
     world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
-    let calling = world.mcpx(["call", "demo.sleep", "ms=1500"]).start();
+    let calling = world.mcpx(["call", "demo.slow", "seconds=2"]).start();
     wait_until("the call is in flight", || {
         let status = world.mcpx(["--json", "status"]).run().json();
         let rows = status["instances"].as_array().unwrap().clone();

@@ -11,6 +11,7 @@
 use crate::api::http::Limits;
 use crate::proc::{self, Accepted};
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ const MIN_BODY_RATE: u64 = 64 * 1024;
 pub struct Warden {
     address: SocketAddr,
     clients: Mutex<HashMap<SocketAddr, Client>>,
+    /// Descriptors in reserve: with them it can look even where none is left.
+    spare: Mutex<Vec<File>>,
 }
 
 struct Client {
@@ -66,7 +69,7 @@ impl Drop for Served<'_> {
 impl Warden {
     /// For a listener on that address.
     pub fn new(address: SocketAddr) -> Warden {
-        Warden { address, clients: Mutex::default() }
+        Warden { address, clients: Mutex::default(), spare: Mutex::new(spare()) }
     }
 
     /// A request has begun to arrive.
@@ -80,8 +83,21 @@ impl Warden {
         Served(self, peer)
     }
 
-    /// Looks at every connection; more than `most` are not kept.
+    /// Looks at every connection; more than `most` are not kept, and half of them
+    /// where the process has no descriptor left.
     pub fn look(&self, limits: &Limits, most: usize) {
+        if self.keep(limits, most).is_some() {
+            return;
+        }
+        let mut reserve = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        reserve.clear();
+        let held = self.lock().len();
+        self.keep(limits, held / 2);
+        *reserve = spare();
+    }
+
+    /// The same; none when it could not look.
+    fn keep(&self, limits: &Limits, most: usize) -> Option<()> {
         let now = Instant::now();
         let mut here: HashSet<SocketAddr> = HashSet::new();
         let mut forgotten = false;
@@ -99,7 +115,7 @@ impl Warden {
                 client.doing = Doing::New { unread };
             }
         });
-        let Ok(count) = count else { return };
+        let count = count.ok()?;
         let mut clients = self.lock();
         clients.retain(|peer, _| here.contains(peer));
         let mut spare: Vec<(Instant, SocketAddr)> = Vec::new();
@@ -112,7 +128,7 @@ impl Warden {
             self.nudge();
         }
         if spare.is_empty() {
-            return;
+            return Some(());
         }
         spare.sort_unstable();
         let over: HashSet<SocketAddr> = spare.into_iter().take(count - most).map(|(_, peer)| peer).collect();
@@ -121,6 +137,7 @@ impl Warden {
                 connection.end();
             }
         });
+        Some(())
     }
 
     /// Makes tiny_http start a thread, which takes what lies in its queue.
@@ -145,6 +162,11 @@ impl Warden {
     fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Client>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// One to list descriptors by, and one for each in turn.
+fn spare() -> Vec<File> {
+    (0..2).filter_map(|_| File::open("/dev/null").ok()).collect()
 }
 
 /// Whether a client took longer than it may, whatever it sent meanwhile.
