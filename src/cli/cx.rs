@@ -136,6 +136,26 @@ impl Cx {
         Ok(World { cwd, dirs, config, settings, selection, presets })
     }
 
+    /// The configuration as far as it can be read, and everything that is wrong with it, with
+    /// the variables, the presets and the flags.
+    pub fn survey(&self) -> Result<(Config, Vec<Error>)> {
+        let (cwd, dirs) = (working_directory()?, self.dirs()?);
+        let uid = crate::proc::uid();
+        let options = LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid };
+        let (config, mut faults) = config::survey(&options);
+        let flags = self.inv.settings.clone();
+        let mut layers = Layers { flags, dir: Some(cwd.clone()), ..config.settings_layers(&self.env) };
+        let (presets, wrong) = settings::preset_faults(&layers, &|flag| self.takes(flag));
+        layers.presets = presets;
+        for e in wrong.into_iter().chain(Settings::faults(&layers)) {
+            // The choice of presets is a setting, and is heard of twice.
+            if !faults.iter().any(|f| f.message() == e.message()) {
+                faults.push(e);
+            }
+        }
+        Ok((config, faults))
+    }
+
     /// Gives the command those of its own flags that presets supply. What was typed wins over them.
     pub fn take_presets(&mut self) -> Result<()> {
         let command = self.inv.command;

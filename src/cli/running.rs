@@ -29,8 +29,9 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
     let cwd = faults.keep(directory(cx, world)).unwrap_or_else(|| world.cwd.clone());
     let env = variables(cx, world, &mut faults);
     let spec = RunSpec {
-        source: settle(source, world),
+        source,
         args,
+        from: world.cwd.clone(),
         cwd,
         env,
         capture: cx.json(),
@@ -65,20 +66,6 @@ fn directory(cx: &Cx, world: &World) -> Result<PathBuf> {
         return Err(usage(format!("--cwd: {} is not a directory", path.display())));
     }
     Ok(path)
-}
-
-/// A path that was typed is meant from here, whatever `--cwd` says.
-fn settle(source: Source, world: &World) -> Source {
-    match source {
-        Source::Script(typed) => match world.cwd.join(&typed) {
-            file if Path::new(&typed).is_relative() && file.is_file() => match file.to_str() {
-                Some(absolute) => Source::Script(absolute.to_owned()),
-                None => Source::Script(typed),
-            },
-            _ => Source::Script(typed),
-        },
-        inline => inline,
-    }
 }
 
 /// The variables of `--env-file`, then those of `--env`.
@@ -163,19 +150,25 @@ fn show(cx: &mut Cx, plan: &Plan) -> Result<u8> {
     Ok(0)
 }
 
-/// Hands on what the script writes to standard error.
-fn pass_on(piece: Stderr, color: bool) {
+/// Hands on what the script writes to standard error; false when its reader has left.
+fn pass_on(piece: Stderr, color: bool) -> bool {
     let mut stderr = std::io::stderr().lock();
-    // Whoever closed our stderr does not want it.
-    let _ = match piece {
+    let written = match piece {
         Stderr::Text(bytes) => stderr.write_all(bytes),
         Stderr::Log(record) => stderr.write_all(log_line(record, color).as_bytes()),
     };
+    // A standard error that was closed from the start is no reason to end anything.
+    !written.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// A log record as a line: the level, the message, and those fields that the message does not show.
+/// A log record as a line: what the console printed as it stands; else the level, the message, those fields that the
+/// message does not show, and the place when the record has one.
 fn log_line(record: &LogRecord, color: bool) -> String {
-    let mut line = format!("{:5} {}", record.level, record.message.trim_end());
+    let told = record.console.is_none();
+    let mut line = match told {
+        true => format!("{:5} {}", record.level, record.message.trim_end()),
+        false => record.message.clone(),
+    };
     if let Some(Value::Object(fields)) = &record.fields {
         for (key, value) in fields {
             let text = value.as_str().map_or_else(|| value.to_string(), one_line);
@@ -184,12 +177,15 @@ fn log_line(record: &LogRecord, color: bool) -> String {
             }
         }
     }
-    if color {
-        let code = match record.level.as_str() {
-            "error" => "31",
-            "warn" => "33",
-            _ => "2",
-        };
+    if let Some(place) = record.source.as_ref().filter(|_| told) {
+        line.push_str(&format!(" ({place})"));
+    }
+    let code = match record.level.as_str() {
+        "error" => Some("31"),
+        "warn" => Some("33"),
+        _ => told.then_some("2"),
+    };
+    if let Some(code) = code.filter(|_| color) {
         line = format!("\x1b[{code}m{line}\x1b[0m");
     }
     line.push('\n');
@@ -224,10 +220,14 @@ mod tests {
             at: 0,
             message: "fetched 3".into(),
             fields: Some(fields),
+            console: None,
             source: None,
         };
         assert_eq!(log_line(&record(json!({"n": 3})), false), "info  fetched 3\n");
         assert_eq!(log_line(&record(json!({"n": 3, "from": "a\nb"})), false), "info  fetched 3 from=a b\n");
         assert!(log_line(&record(json!(null)), true).starts_with("\x1b[2minfo"));
+        let mut printed = LogRecord { console: Some("log".into()), ..record(json!(null)) };
+        printed.source = Some("<exec>:1:1".into());
+        assert_eq!(log_line(&printed, true), "fetched 3\n", "line for line what the console prints");
     }
 }

@@ -1,5 +1,6 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
+use super::discover;
 use super::events::Event;
 use super::feed;
 use super::router::{Asker, Done, Origin, Params};
@@ -180,6 +181,8 @@ fn dispatch(
             json_of(&json!({"restarted": count}))
         }
         Id::Schemas => schemas(daemon, params.parse(op)?, asker),
+        Id::Search => discover::search(daemon, params.parse(op)?, asker),
+        Id::Types => discover::types(daemon, params.parse(op)?, asker),
         Id::Servers => servers::list(daemon, params.parse(op)?, asker),
         Id::PutServer => servers::put(daemon, &params.parse(op)?, asker),
         Id::DeleteServer => servers::delete(daemon, &params.parse(op)?, asker),
@@ -518,10 +521,10 @@ fn schemas(daemon: &Arc<Daemon>, asked: Wanted, asker: &Asker<'_>) -> Result<Don
     json_of(&out)
 }
 
-type Named = (String, Result<Arc<ServerSchema>>);
+pub(super) type Named = (String, Result<Arc<ServerSchema>>);
 
 /// The schemas of the servers that were asked for, in that order; several are read at once.
-fn each_schema(
+pub(super) fn each_schema(
     daemon: &Arc<Daemon>,
     asked: &[String],
     fresh: bool,

@@ -61,6 +61,8 @@ pub struct Life {
     pub overrides: Vec<RuntimeValue>,
     /// It says nothing of its own life.
     pub quiet: bool,
+    /// Memory that is free again was given back since somebody was last served.
+    pub trimmed: bool,
     /// How long calls in flight may take to end once it is to stop.
     pub drain: Duration,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
@@ -159,6 +161,12 @@ impl Life {
         if let Some(tcp) = &mut self.tcp {
             tcp.look_after();
         }
+        // Large results leave their space behind; nobody waits while it is given back.
+        let still = self.daemon.activity.idle_for() >= self.tick();
+        if still && !self.trimmed {
+            proc::memory::trim();
+        }
+        self.trimmed = still;
         self.is_idle(&current).then(|| self.leave()).flatten()
     }
 

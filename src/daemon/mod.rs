@@ -3,6 +3,7 @@
 
 mod answers;
 mod channel;
+mod discover;
 mod events;
 mod feed;
 mod follow;
@@ -83,6 +84,8 @@ pub fn run(mut options: Options) -> Result<()> {
             let _ = out.write_all(format!("{value}\n").as_bytes()).and_then(|()| out.flush());
         }
     };
+    // Before there are threads.
+    proc::memory::share_heaps();
     let (send, events) = mpsc::channel();
     // First, so that a signal during the start leaves no files behind.
     let booted = listen_to_signals(send.clone())
@@ -192,6 +195,7 @@ fn boot(
         overrides: Vec::new(),
         again: false,
         quiet: inline,
+        trimmed: false,
         drain: Duration::ZERO,
     })
 }

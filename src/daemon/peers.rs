@@ -112,15 +112,17 @@ impl Peers {
     }
 
     /// Ends a connection that is not at work, so that another finds room: one that never asked
-    /// anything, else the oldest, but none that `keep` says to keep. Whether there was one.
+    /// anything, else the oldest, but none that `keep` says to keep. Whether room is being made.
     pub fn evict(&self, keep: impl Fn(u64) -> bool) -> bool {
         let open = self.lock();
-        let idle =
-            open.values().filter(|p| !p.at_work.load(Ordering::SeqCst) && !p.gone.load(Ordering::SeqCst));
-        let chosen =
-            idle.filter(|p| !keep(p.id)).min_by_key(|p| (p.known.load(Ordering::SeqCst), p.id)).cloned();
-        drop(open);
-        let Some(peer) = chosen else { return false };
+        let (leaving, here): (Vec<_>, Vec<_>) = open
+            .values()
+            .filter(|peer| !peer.at_work.load(Ordering::SeqCst))
+            .partition(|peer| peer.gone.load(Ordering::SeqCst));
+        let order = |peer: &&&Arc<Peer>| (peer.known.load(Ordering::SeqCst), peer.id);
+        let chosen = here.iter().filter(|peer| !keep(peer.id)).min_by_key(order).map(|peer| Arc::clone(peer));
+        // Others who look for room may have ended all there are.
+        let Some(peer) = chosen else { return !leaving.is_empty() };
         // Not a second time, should its thread be slow to notice.
         peer.gone.store(true, Ordering::SeqCst);
         let _ = peer.stream.0.shutdown(Shutdown::Both);
@@ -189,9 +191,8 @@ mod tests {
     fn room_is_made_by_whoever_does_nothing() {
         let peers = Peers::new().unwrap();
         let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().unwrap()).collect();
-        let joined: Vec<_> =
+        let mut joined: Vec<_> =
             pairs.iter().map(|(near, _)| peers.join(near.try_clone().unwrap()).unwrap()).collect();
-        let id = |n: usize| joined[n].peer.id;
         joined[0].peer.begins();
         joined[0].peer.rests();
         joined[1].peer.begins();
@@ -200,9 +201,10 @@ mod tests {
             far.set_nonblocking(true).unwrap();
             matches!(far.read(&mut [0]), Ok(0))
         };
-        let keep = id(3);
+        let keep = joined[3].peer.id;
         assert!(peers.evict(|id| id == keep) && is_closed(2), "it never asked anything");
         assert!(peers.evict(|id| id == keep) && is_closed(0), "it rests");
+        drop((joined.remove(2), joined.remove(0)));
         assert!(!peers.evict(|id| id == keep), "one is at work, the other is to be kept");
         assert!(!is_closed(1) && !is_closed(3));
     }

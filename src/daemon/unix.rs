@@ -26,11 +26,6 @@ use std::time::{Duration, Instant};
 const WAITING: usize = 2;
 /// A pause when the system has no descriptor left: without one, trying again at once would only burn.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
-/// Between two looks for the place of a connection that was ended, and how many there are.
-const LOOK: Duration = Duration::from_millis(1);
-const LOOKS: u32 = 400;
-/// After so many looks in vain another connection is ended.
-const EVERY: u32 = 10;
 /// What is left unread of a request that was refused is read, up to this, before
 /// the connection is closed, so that the refusal is not lost with it.
 const LINGER: u64 = 64 * 1024;
@@ -160,26 +155,10 @@ fn greet(daemon: &Arc<Daemon>, stream: UnixStream) {
         Ok(uid) => return log::warn(format_args!("a client of user {uid} was turned away")),
         Err(e) => return log::warn(format_args!("a client of an unknown user was turned away: {e}")),
     }
-    let Some(place) = daemon.places.take().or_else(|| make_room(daemon)) else {
+    let Some(place) = daemon.place() else {
         return refuse(&stream, "every connection that transport.maxConnections allows is taken");
     };
     serve(daemon, stream, place);
-}
-
-/// Every place is taken: a connection that does nothing gives way to one that may.
-fn make_room(daemon: &Daemon) -> Option<Place> {
-    for look in 0..LOOKS {
-        // Another newcomer may have got the place that was made, so one is made again.
-        if look % EVERY == 0 && !daemon.peers.evict(|peer| daemon.runs.is_tied(peer)) {
-            return None;
-        }
-        // The thread of the connection that ended notices at once, and gives its place back.
-        std::thread::park_timeout(LOOK);
-        if let Some(place) = daemon.places.take() {
-            return Some(place);
-        }
-    }
-    None
 }
 
 /// Serves a connection until it ends.

@@ -9,7 +9,7 @@ mod error;
 pub mod http;
 #[cfg(test)]
 mod http_tests;
-mod jsonrpc;
+pub(crate) mod jsonrpc;
 mod mirror;
 mod oversize;
 mod peer;

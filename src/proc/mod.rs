@@ -7,6 +7,7 @@ mod child;
 mod family;
 mod find;
 mod hangup;
+pub mod memory;
 pub mod signals;
 mod sockets;
 mod spawn;

@@ -4,12 +4,14 @@
 mod daemon;
 mod general;
 mod scripts;
+mod serve;
 mod servers;
 
 use super::declared::Declared;
 pub use daemon::*;
 pub use general::*;
 pub use scripts::*;
+pub use serve::*;
 pub use servers::*;
 
 /// Every setting, family by family.
@@ -46,12 +48,25 @@ pub static ALL: &[&dyn Declared] = &[
     &SCRIPT_RUNTIME_ORDER,
     &SCRIPT_RUNTIMES,
     &SCRIPT_INTERPRETER,
+    &SCRIPT_DIRS,
     &SCRIPT_INHERIT_ENV,
     &SCRIPT_PERMISSIONS,
     &SCRIPT_PROFILES,
+    &SCRIPT_PREFIX,
+    &SCRIPT_SUFFIX,
+    &SCRIPT_BEFORE,
+    &SCRIPT_ON_SUCCESS,
+    &SCRIPT_ON_ERROR,
+    &SCRIPT_CONSOLE,
+    &SCRIPT_LOG_SOURCE,
+    &SCRIPT_TYPECHECK,
     &SCRIPT_TIMEOUT,
     &SCRIPT_KILL_GRACE,
     &SCRIPT_CAPTURE_LIMIT,
+    &SERVE_MODE,
+    &SERVE_TOOLS,
+    &SERVE_INSTRUCTIONS,
+    &SERVE_LIST_TTL,
     &OUTPUT_JSON,
     &OUTPUT_COLOR,
     &OUTPUT_MEDIA,

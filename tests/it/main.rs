@@ -6,8 +6,10 @@
 
 mod harness;
 
+mod autostart;
 mod call;
 mod catalog;
+mod completions;
 mod config;
 mod constants;
 mod daemon;
@@ -20,6 +22,7 @@ mod faults;
 mod hostile;
 mod inherit_env;
 mod inline;
+mod launcher;
 mod layers;
 mod permissions;
 mod python;
@@ -27,6 +30,7 @@ mod real_servers;
 mod remote;
 mod run_scripts;
 mod script_options;
+mod serve;
 mod servers;
 mod settings;
 mod versions;

@@ -28,12 +28,14 @@ pub enum Id {
     Resolve,
     Restart,
     Schemas,
+    Search,
     Servers,
     SetSetting,
     Setting,
     Settings,
     Shutdown,
     Status,
+    Types,
     UnsetSetting,
 }
 

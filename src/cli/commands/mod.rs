@@ -5,6 +5,8 @@ use super::command::Command;
 
 pub mod call;
 pub mod client;
+pub mod complete;
+pub mod completions;
 pub mod config;
 pub mod daemon;
 pub mod daemons;
@@ -15,6 +17,7 @@ pub mod exec;
 pub mod help;
 pub mod init;
 pub mod ls;
+pub mod man;
 pub mod permissions;
 pub mod refresh;
 pub mod reload;
@@ -23,7 +26,9 @@ pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
+pub mod serve;
 pub mod servers;
+pub mod service;
 pub mod settings;
 pub mod status;
 pub mod stop;
@@ -42,6 +47,7 @@ pub static COMMANDS: &[&Command] = &[
     &run::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
+    &serve::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
@@ -52,12 +58,16 @@ pub static COMMANDS: &[&Command] = &[
     &refresh::COMMAND,
     &reload::COMMAND,
     &resolve::COMMAND,
+    &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &completions::COMMAND,
+    &man::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &complete::COMMAND,
     &docs::COMMAND,
 ];

@@ -1,0 +1,148 @@
+//! How a command starts the daemon it needs: what goes along, what does not, and
+//! what is said where it cannot be.
+
+use crate::harness::{World, wait_until};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+#[test]
+fn flags_and_presets_of_the_daemon_reach_the_one_that_is_started() {
+    let world = World::demo().setting("presets", json!({"small": ["--pool-max", "7"]}));
+    world
+        .mcpx(["--pool-idle-timeout", "77s", "--preset", "small", "call", "demo.echo", "text=x"])
+        .stdout("x\n")
+        .check();
+    let setting = |key: &str| {
+        let rows = world.mcpx(["--json", "--pool-idle-timeout", "77s", "status"]).run();
+        drop(rows);
+        let info = world.infos()[0].clone();
+        ask(info["socket"].as_str().unwrap(), &format!("/v1/settings/{key}"))["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(setting("pool.idleTimeout"), "77s");
+    assert_eq!(setting("pool.max"), "7");
+    // One that runs keeps what it has, and that is said once.
+    let other = world.mcpx(["--pool-idle-timeout", "88s", "call", "demo.echo", "text=x"]).any_stderr().run();
+    other.says(&["keeps pool.idleTimeout at 77s", "mcpx restart --daemon --pool-idle-timeout 88s"]);
+    assert_eq!(other.stdout(), "x\n");
+    world.mcpx(["--pool-idle-timeout", "77s", "call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let _ = world.mcpx(["restart", "--daemon", "--pool-idle-timeout", "88s"]).run();
+    assert_eq!(setting("pool.idleTimeout"), "88s");
+}
+
+/// What a daemon answers on its socket.
+fn ask(socket: &str, path: &str) -> serde_json::Value {
+    use std::io::{Read, Write};
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: mcpx\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+#[test]
+fn the_daemon_is_detached() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let pid = world.daemons()[0].pid;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    assert_eq!(fields[3], pid.to_string(), "a session of its own");
+    assert_eq!(fields[4], "0", "no terminal");
+    assert_eq!(std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap(), Path::new("/"));
+    for fd in [0, 2] {
+        assert_eq!(std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap(), Path::new("/dev/null"));
+    }
+    // Of what the command had open it has nothing: a directory is what the test leaves open for it.
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    for fd in open {
+        let to = std::fs::read_link(fd.path()).unwrap_or_default();
+        assert!(!to.starts_with(world.dir()), "{}", to.display());
+    }
+}
+
+#[test]
+fn a_daemon_started_inside_a_script_has_nothing_of_the_run() {
+    let world = World::demo();
+    world.link("mcpx", Path::new(env!("CARGO_BIN_EXE_mcpx")));
+    world.write("other/.mcpx.json", "{\"mcpServers\":{}}");
+    world.write(
+        "x.sh",
+        "#!/bin/sh\ntoken=$MCPX_TRANSPORT_BEARER_TOKEN\ncd other\nMCPX_SOCKET= MCPX_ENDPOINT= mcpx daemon --dir . & \
+         while ! ls $HOME/.local/state/mcpx | { read a; read b; read c; [ -n \"$c\" ]; }; do sleep 0.05; done\necho $token\n",
+    );
+    let running = world.mcpx(["run", "x.sh"]).any_stderr().start();
+    let other = wait_until("the other daemon is there", || {
+        let path = world.dir().join("other/.mcpx.json");
+        world.infos().into_iter().find(|info| info["configPath"] == path.to_str().unwrap())
+    });
+    let mine = world.infos().into_iter().find(|info| info["configPath"] != other["configPath"]).unwrap();
+    let _ = world.mcpx(["stop", "--all"]).run();
+    let output = running.wait();
+    let token = output.stdout().trim().to_owned();
+    assert!(token.is_empty() || token != other["token"].as_str().unwrap(), "{output}");
+    assert_ne!(mine["token"], other["token"]);
+}
+
+#[test]
+fn without_a_home_it_says_what_to_set() {
+    let world = World::demo();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mcpx"));
+    command.args(["call", "demo.echo", "text=x"]).current_dir(world.dir()).env_clear();
+    command.envs(world.environment()).env_remove("HOME");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(said.contains("MCPX_STATE_DIR"), "{said}");
+    // And with that it works.
+    let (state, cache) = (world.state(), world.cache());
+    let output = command.env("MCPX_STATE_DIR", &state).env("MCPX_CACHE_DIR", &cache).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "x\n");
+}
+
+#[test]
+fn a_home_that_cannot_be_written_says_what_to_set() {
+    // root may write anywhere, but not below what is no directory.
+    let world = World::demo();
+    world.write("file", "");
+    let home = world.dir().join("file/home");
+    let output = world.mcpx(["call", "demo.echo", "text=x"]).env("HOME", home).status(69).any_stderr().run();
+    output.says(&["file/home", "MCPX_STATE_DIR"]);
+    let state = world.dir().join("s");
+    let again = world.mcpx(["call", "demo.echo", "text=x"]).env("HOME", world.dir().join("file/home"));
+    let cache = world.dir().join("c");
+    again.env("MCPX_STATE_DIR", &state).env("MCPX_CACHE_DIR", &cache).stdout("x\n").any_stderr().check();
+    let mode = std::fs::metadata(&state).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700);
+    let stop = world.mcpx(["stop", "--all"]).env("HOME", world.dir().join("file/home"));
+    let _ = stop.env("MCPX_STATE_DIR", &state).env("MCPX_CACHE_DIR", &cache).any_stderr().run();
+}
+
+#[test]
+fn as_process_one_of_a_container_it_works_and_stops_on_sigterm() {
+    let world = World::demo();
+    let may =
+        std::process::Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"]).output();
+    if !may.is_ok_and(|o| o.status.success()) {
+        println!("skipped: unshare --pid is not permitted here");
+        return;
+    }
+    let mut daemon = std::process::Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc", "--kill-child=TERM", env!("CARGO_BIN_EXE_mcpx"), "daemon"])
+        .current_dir(world.dir())
+        .env_clear()
+        .envs(world.environment())
+        .spawn()
+        .unwrap();
+    let info = wait_until("it is there", || world.infos().first().cloned());
+    assert_eq!(info["pid"], 1, "it is process 1");
+    // From outside it is reached by its socket; its process id means nothing here.
+    let socket = format!("unix://{}", info["socket"].as_str().unwrap());
+    world.mcpx(["--endpoint", &socket, "call", "demo.echo", "text=x"]).stdout("x\n").check();
+    crate::harness::signal(daemon.id(), libc::SIGTERM);
+    wait_until("it has stopped", || daemon.try_wait().unwrap());
+    wait_until("and taken its files with it", || world.infos().is_empty().then_some(()));
+}
