@@ -118,6 +118,8 @@ impl Client {
 /// The environment of something that outlives the run that this process may be part of.
 pub fn without_run(env: &Env) -> Env {
     let mut own = env.clone();
+    // What a server starts for everybody is not to end with the server.
+    own.remove(proc::MARK);
     OF_ONE_SESSION.iter().for_each(|name| own.remove(name));
     if env.get("MCPX_RUN").is_some() {
         OF_ONE_RUN.iter().for_each(|name| own.remove(name));
@@ -345,6 +347,7 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
         own_group: true,
         own_session: true,
         die_with_parent: false,
+        marked: false,
     })
     .map_err(|e| Error::new(Kind::Unavailable, format!("starting the daemon {}: {e}", boot.exe.display())))?;
     let word = match child.take_stdout() {
@@ -553,6 +556,17 @@ mod tests {
             assert!(Instant::now() < deadline, "process {pid} stays");
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn what_outlives_a_run_has_nothing_of_it() {
+        let all = OF_ONE_SESSION.iter().chain(OF_ONE_RUN).map(|name| (*name, "x"));
+        let inside = without_run(&Env::from_pairs(all.clone()));
+        assert_eq!(inside.iter().count(), 0);
+        // Outside of a run some of them are a user's settings.
+        let outside = without_run(&Env::from_pairs(all.filter(|(name, _)| *name != "MCPX_RUN")));
+        assert_eq!(outside.text("MCPX_TRANSPORT_BEARER_TOKEN"), Some("x"));
+        assert_eq!(outside.text("MCPX_SESSION"), None);
     }
 
     #[test]

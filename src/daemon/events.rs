@@ -4,6 +4,7 @@
 
 use super::follow::Watched;
 use super::http;
+use super::media::Media;
 use super::names::Names;
 use super::state::{Current, Daemon};
 use crate::api::info;
@@ -26,6 +27,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Between two looks at whether calls are still in flight when the daemon is to stop after them.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
+/// The first process of a namespace, to which every orphan there is given.
+const FIRST_PROCESS: u32 = 1;
 
 /// Everything that can happen to a daemon.
 pub enum Event {
@@ -65,6 +68,8 @@ pub struct Life {
     pub trimmed: bool,
     /// How long calls in flight may take to end once it is to stop.
     pub drain: Duration,
+    /// Looks after files that nobody is to keep.
+    pub media: Media,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
     pub again: bool,
 }
@@ -108,6 +113,7 @@ pub fn set_level(settings: &Settings) {
 impl Life {
     /// Runs until the daemon is to stop, and stops it.
     pub fn run(mut self, events: &Receiver<Event>) {
+        self.daemon.pool.keep_warm();
         let mut tick = self.tick();
         let mut next = Instant::now() + tick;
         let why = loop {
@@ -150,11 +156,13 @@ impl Life {
         if self.again || self.watched.changed() {
             self.reload();
         }
-        self.daemon.pool.reap();
         let current = self.daemon.current();
+        self.look_after_processes(&current);
         let silent = current.settings.get(&settings::POOL_IDLE_TIMEOUT);
         self.daemon.end_sessions(self.daemon.runs.close_abandoned(silent));
         let now = Instant::now();
+        self.daemon.questions.expire(now);
+        self.daemon.tasks.forget(current.settings.get(&settings::ELICIT_KEEP));
         let (kept, over): (Vec<_>, Vec<_>) = self.earlier.drain(..).partition(|(_, until)| *until > now);
         self.earlier = kept;
         over.into_iter().for_each(|(names, _)| names.give_back());
@@ -170,6 +178,21 @@ impl Life {
         self.is_idle(&current).then(|| self.leave()).flatten()
     }
 
+    /// Ends what is over, and starts what is to run.
+    fn look_after_processes(&mut self, current: &Current) {
+        let daemon = &self.daemon;
+        daemon.sessions.expire(daemon, current.settings.get(&settings::SESSION_IDLE_TIMEOUT));
+        daemon.pool.reap(&|session| daemon.sessions.is_kept(session));
+        daemon.pool.keep_warm();
+        // A command that was killed has taken its script with it, but not what that had started.
+        proc::end_in_session("MCPX_RUN", &daemon.runs.take_closed());
+        if daemon.origin.pid == FIRST_PROCESS {
+            proc::reap_strays();
+        }
+        self.media
+            .look_after(&daemon.origin.dirs.media(), current.settings.get(&settings::OUTPUT_MEDIA_KEEP));
+    }
+
     /// Nobody has needed a daemon that a command started for `autostart.idleExit`.
     fn is_idle(&self, current: &Current) -> bool {
         let limit = current.settings.get(&settings::AUTOSTART_IDLE_EXIT);
@@ -177,6 +200,7 @@ impl Life {
             && !limit.is_zero()
             && self.daemon.activity.idle_for() > limit
             && self.daemon.runs.count().0 == 0
+            && !self.daemon.sessions.any_kept()
             && !self.daemon.pool.busy()
     }
 
@@ -235,6 +259,7 @@ impl Life {
         let settings = settings_of(&before.config, &origin.env, &self.flags, &overrides, origin.detached)?;
         set_level(&settings);
         self.daemon.pool.reconfigure(before.config.servers.clone(), settings.clone());
+        self.daemon.pool.keep_warm();
         self.overrides = overrides;
         self.replace(&before, settings, before.problem.clone());
         Ok(())
@@ -316,6 +341,7 @@ impl Life {
             log::warn(&error);
         }
         self.daemon.set_current(next);
+        self.daemon.pool.keep_warm();
         let old = std::mem::replace(&mut self.names, names);
         self.earlier.push((old, Instant::now() + grace));
         if let Some(file) = &self.daemon.log {

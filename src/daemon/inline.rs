@@ -52,7 +52,7 @@ impl Inline {
         let place = place(&options.dirs)?;
         sweep(&options.dirs);
         let dirs = Dirs { state: place.0.clone(), ..options.dirs };
-        let record = left::keep(&dirs);
+        let record = left::keep(&dirs, &options.env);
         let (send, events) = mpsc::channel();
         let life = boot(Options { dirs, inline: true, ..options }, send, |_, _, _| None, Pool::new)?;
         let daemon = life.daemon.clone();

@@ -2,6 +2,8 @@
 //! Never names the command line; prints nothing.
 
 mod answers;
+mod asks;
+mod calling;
 mod channel;
 mod discover;
 mod events;
@@ -11,6 +13,7 @@ mod http;
 mod inline;
 mod left;
 mod logfile;
+mod media;
 mod names;
 mod peers;
 mod places;
@@ -18,6 +21,7 @@ mod router;
 mod runs;
 mod selection;
 mod servers;
+mod sessions;
 mod state;
 #[cfg(test)]
 mod testing;
@@ -29,13 +33,15 @@ pub use self::inline::Inline;
 
 use self::events::{Event, Life};
 use self::follow::Watched;
+pub use self::left::guard;
 use self::logfile::LogFile;
+use self::media::Media;
 use self::names::Names;
 use self::peers::Peers;
 use self::state::{Current, Daemon, Origin, VERSION};
 use crate::api::info;
 use crate::catalog::cache::Cache;
-use crate::config::{self, LoadOptions};
+use crate::config::{self, LoadOptions, Transport};
 use crate::error::Result;
 use crate::log;
 use crate::observe::{Event as Happened, kinds};
@@ -102,7 +108,7 @@ pub fn run(mut options: Options) -> Result<()> {
     let dirs = &life.daemon.origin.dirs;
     left::sweep(dirs);
     inline::sweep(dirs);
-    let record = left::keep(dirs);
+    let record = left::keep(dirs, &life.daemon.origin.env);
     let current = life.daemon.current();
     word(json!({"ready": {
         "key": current.config.key,
@@ -110,6 +116,10 @@ pub fn run(mut options: Options) -> Result<()> {
         "socket": current.socket,
         "endpoint": current.endpoint,
     }}));
+    // Whoever waits for the word goes on meanwhile; nothing that they ask for is started before this.
+    if current.config.servers.iter().any(|server| matches!(server.transport, Transport::Stdio { .. })) {
+        record.post_guard();
+    }
     drop(current);
     life.run(&events);
     drop(record);
@@ -193,6 +203,7 @@ fn boot(
         dir,
         flags,
         overrides: Vec::new(),
+        media: Media::default(),
         again: false,
         quiet: inline,
         trimmed: false,

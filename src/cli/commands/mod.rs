@@ -12,8 +12,10 @@ pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod elicit;
 pub mod events;
 pub mod exec;
+pub mod guard;
 pub mod help;
 pub mod init;
 pub mod ls;
@@ -29,9 +31,11 @@ pub mod search;
 pub mod serve;
 pub mod servers;
 pub mod service;
+pub mod session;
 pub mod settings;
 pub mod status;
 pub mod stop;
+pub mod task;
 pub mod tools;
 pub mod types;
 pub mod version;
@@ -45,12 +49,15 @@ pub static COMMANDS: &[&Command] = &[
     &call::COMMAND,
     &exec::COMMAND,
     &run::COMMAND,
+    &elicit::COMMAND,
+    &task::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
     &serve::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
+    &session::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
     &stop::COMMAND,
@@ -68,6 +75,7 @@ pub static COMMANDS: &[&Command] = &[
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &guard::COMMAND,
     &complete::COMMAND,
     &docs::COMMAND,
 ];

@@ -262,6 +262,7 @@ fn manager(cx: &Cx, words: &[String]) -> std::result::Result<(), String> {
         own_group: true,
         own_session: false,
         die_with_parent: true,
+        marked: false,
     })
     .map_err(|e| format!("{}: {e}", words[0]))?;
     match child.wait_timeout(PATIENCE) {
