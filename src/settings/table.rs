@@ -2,6 +2,7 @@
 //! the defaults are in `defaults.json`, and a test holds the two together.
 
 mod daemon;
+mod exec;
 mod general;
 mod scripts;
 mod serve;
@@ -9,6 +10,7 @@ mod servers;
 
 use super::declared::Declared;
 pub use daemon::*;
+pub use exec::*;
 pub use general::*;
 pub use scripts::*;
 pub use serve::*;
@@ -44,6 +46,9 @@ pub static ALL: &[&dyn Declared] = &[
     &CATALOG_CONCURRENCY,
     &CATALOG_DESCRIBE,
     &CATALOG_WAIT,
+    &CATALOG_LOCK,
+    &CATALOG_FROZEN,
+    &CATALOG_BUDGET,
     &CATALOG_PROFILE,
     &CATALOG_SKIP_DEFAULT,
     &CATALOG_ALL_PROFILES,
@@ -71,6 +76,11 @@ pub static ALL: &[&dyn Declared] = &[
     &SERVE_TOOLS,
     &SERVE_INSTRUCTIONS,
     &SERVE_LIST_TTL,
+    &EXEC_WHERE,
+    &EXEC_ENABLED,
+    &EXEC_CONCURRENCY,
+    &EXEC_TIMEOUT,
+    &EXEC_HOOK_TIMEOUT,
     &OUTPUT_JSON,
     &OUTPUT_COLOR,
     &OUTPUT_MEDIA,
@@ -79,6 +89,9 @@ pub static ALL: &[&dyn Declared] = &[
     &LOGGING_LEVEL,
     &EVENTS_HISTORY,
     &EVENTS_HEARTBEAT,
+    &DOCTOR_TIMEOUT,
+    &DOCTOR_CONCURRENCY,
+    &DOCTOR_DISK_FREE,
     &DAEMON_AUTOSTART,
     &DAEMON_ENDPOINT,
     &DAEMON_CONNECT_TIMEOUT,

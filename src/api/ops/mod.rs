@@ -4,6 +4,7 @@
 
 mod calls;
 mod daemon;
+mod exec;
 mod questions;
 mod servers;
 mod sessions;
@@ -23,6 +24,7 @@ pub enum Id {
     DeleteServer,
     EndSession,
     Events,
+    Exec,
     Health,
     KeepSession,
     Namespaces,
@@ -176,8 +178,15 @@ const fn required(mut param: Param) -> Param {
 }
 
 /// The families; their order is the order of the documentation.
-static FAMILIES: &[&[Operation]] =
-    &[daemon::TABLE, calls::TABLE, questions::TABLE, servers::TABLE, sessions::TABLE, settings::TABLE];
+static FAMILIES: &[&[Operation]] = &[
+    daemon::TABLE,
+    calls::TABLE,
+    exec::TABLE,
+    questions::TABLE,
+    servers::TABLE,
+    sessions::TABLE,
+    settings::TABLE,
+];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {

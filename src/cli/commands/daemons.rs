@@ -119,6 +119,12 @@ fn prune(cx: &mut Cx, dirs: &Dirs) -> Result<u8> {
     Ok(0)
 }
 
+/// Removes the files of every daemon that is gone; returns their paths.
+pub fn clear_stale(dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Vec<PathBuf> {
+    let stale = found.iter().filter(|(_, live, _)| !live);
+    stale.flat_map(|(d, ..)| info::remove_stale(dirs, &d.key, (d.pid, d.start_ticks))).collect()
+}
+
 /// The keys that some file of a daemon is named by, its names before an edit among them.
 fn keys(dirs: &Dirs) -> BTreeSet<String> {
     let all = [&dirs.state, &dirs.runtime].into_iter().filter_map(|dir| std::fs::read_dir(dir).ok());

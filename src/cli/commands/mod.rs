@@ -4,6 +4,8 @@
 use super::command::Command;
 
 pub mod call;
+pub mod catalog;
+pub mod check;
 pub mod client;
 pub mod complete;
 pub mod completions;
@@ -12,12 +14,15 @@ pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod doctor;
 pub mod elicit;
 pub mod events;
 pub mod exec;
+pub mod explore;
 pub mod guard;
 pub mod help;
 pub mod init;
+pub mod lock;
 pub mod ls;
 pub mod man;
 pub mod permissions;
@@ -46,6 +51,8 @@ pub static COMMANDS: &[&Command] = &[
     &search::COMMAND,
     &tools::COMMAND,
     &types::COMMAND,
+    &catalog::COMMAND,
+    &explore::COMMAND,
     &call::COMMAND,
     &exec::COMMAND,
     &run::COMMAND,
@@ -68,8 +75,11 @@ pub static COMMANDS: &[&Command] = &[
     &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
+    &lock::COMMAND,
+    &check::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &doctor::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,
     &version::COMMAND,

@@ -1,7 +1,7 @@
 //! Declares the settings of what every command needs: presets, paths, output, logging.
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
-use super::unit::YEAR;
+use super::unit::{GIB, HOUR, YEAR, ms};
 use crate::settings::choices::{COLOR, LEVELS, MEDIA};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
@@ -76,6 +76,25 @@ pub static LOGGING_LEVEL: Setting<String> = Setting::new(
     Spec::new("logging.level", Kind::Enum(LEVELS), "The lowest level that is logged")
         .flags(&["--log-level"])
         .env(&["MCPX_LOG_LEVEL"]),
+);
+
+pub static DOCTOR_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "doctor.timeout",
+        Kind::Duration(ms(100), HOUR, None),
+        "How long `mcpx doctor` waits for one server",
+    )
+    .client(),
+);
+
+pub static DOCTOR_CONCURRENCY: Setting<i64> = Setting::new(
+    Spec::new("doctor.concurrency", Kind::Int(1, 64), "How many servers `mcpx doctor` starts at once")
+        .client(),
+);
+
+pub static DOCTOR_DISK_FREE: Setting<u64> = Setting::new(
+    Spec::new("doctor.diskFree", Kind::Bytes(0, 1024 * GIB), "How much room on the disk `mcpx doctor` wants")
+        .client(),
 );
 
 pub static PLUMBING_STRICT_UNKNOWN_KEYS: Setting<bool> = Setting::new(
