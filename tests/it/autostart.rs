@@ -22,15 +22,15 @@ fn flags_and_presets_of_the_daemon_reach_the_one_that_is_started() {
             .unwrap()
             .to_owned()
     };
-    assert_eq!(setting("pool.idleTimeout"), "77s");
+    assert_eq!(setting("pool.idleTimeout"), "1m17s");
     assert_eq!(setting("pool.max"), "7");
     // One that runs keeps what it has, and that is said once.
     let other = world.mcpx(["--pool-idle-timeout", "88s", "call", "demo.echo", "text=x"]).any_stderr().run();
-    other.says(&["keeps pool.idleTimeout at 77s", "mcpx restart --daemon --pool-idle-timeout 88s"]);
+    other.says(&["keeps pool.idleTimeout at 1m17s", "mcpx restart --daemon --pool-idle-timeout 1m28s"]);
     assert_eq!(other.stdout(), "x\n");
     world.mcpx(["--pool-idle-timeout", "77s", "call", "demo.echo", "text=x"]).stdout("x\n").check();
     let _ = world.mcpx(["restart", "--daemon", "--pool-idle-timeout", "88s"]).run();
-    assert_eq!(setting("pool.idleTimeout"), "88s");
+    assert_eq!(setting("pool.idleTimeout"), "1m28s");
 }
 
 /// What a daemon answers on its socket.
