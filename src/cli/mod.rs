@@ -4,7 +4,6 @@
 
 pub mod argforms;
 pub mod args;
-pub mod base64;
 pub mod command;
 pub mod commands;
 pub mod complete;
@@ -24,6 +23,7 @@ mod running;
 pub mod schemas;
 pub mod table;
 pub mod topics;
+pub mod typecheck;
 
 use crate::error::{Error, Kind};
 use crate::util::Env;

@@ -3,6 +3,7 @@
 
 use super::command::Command;
 
+pub mod auth;
 pub mod call;
 pub mod catalog;
 pub mod check;
@@ -75,6 +76,7 @@ pub static COMMANDS: &[&Command] = &[
     &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
+    &auth::COMMAND,
     &lock::COMMAND,
     &check::COMMAND,
     &config::COMMAND,
