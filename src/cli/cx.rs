@@ -299,6 +299,8 @@ impl Cx {
                 inline: true,
                 ready: None,
                 notice: Box::new(|_| {}),
+                // There is no listener that it could be asked on.
+                mcp: None,
             })?;
             // What starts a program hands signals on to it, and ends when it has ended.
             if !HANDS_SIGNALS_ON.contains(&self.inv.command.name) {

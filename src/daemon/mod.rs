@@ -16,6 +16,7 @@ mod http;
 mod inline;
 mod left;
 mod logfile;
+pub mod mcp_endpoint;
 mod media;
 mod names;
 mod peers;
@@ -81,6 +82,8 @@ pub struct Options {
     pub ready: Option<Box<dyn Write + Send>>,
     /// Told what a person in front of it wants to know; nothing when detached.
     pub notice: Box<dyn Fn(&str) + Send + Sync>,
+    /// Who serves `/mcp`.
+    pub mcp: Option<Arc<dyn mcp_endpoint::Endpoint>>,
 }
 
 /// Runs a daemon until it is told to stop, or was idle for long enough. An
@@ -136,7 +139,7 @@ fn boot(
     open_log: impl FnOnce(&Dirs, &str, bool) -> Option<Arc<LogFile>>,
     pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
 ) -> Result<Life> {
-    let Options { explicit, dir, env, dirs, flags, detached, inline, notice, .. } = options;
+    let Options { explicit, dir, env, dirs, flags, detached, inline, notice, mcp, .. } = options;
     let uid = proc::uid();
     paths::ensure_private(&dirs.state, uid)?;
     // Relative names would move with the working directory, which is `/` from here on.
@@ -169,7 +172,7 @@ fn boot(
         current.endpoint.clone_from(&bound.endpoint);
         current.token.clone_from(&bound.token);
     }
-    let outcome = Daemon::new(pool, peers, log, origin, current, send).and_then(|daemon| {
+    let outcome = Daemon::new(pool, peers, log, mcp, origin, current, send).and_then(|daemon| {
         let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
         names.listen(&daemon)?;
         names.publish(&daemon.current().info(&daemon.origin))?;

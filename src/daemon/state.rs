@@ -5,6 +5,7 @@ use super::asks::{self, Questions};
 use super::events::Event;
 use super::exec::Slots;
 use super::logfile::LogFile;
+use super::mcp_endpoint::Endpoint;
 use super::peers::Peers;
 use super::places::{Place, Places};
 use super::runs::Runs;
@@ -59,6 +60,8 @@ pub struct Daemon {
     pub places: Arc<Places>,
     /// The log file; none when it could not be opened.
     pub log: Option<Arc<LogFile>>,
+    /// Who serves `/mcp`, if anybody does.
+    pub mcp: Option<Arc<dyn Endpoint>>,
     /// This process.
     pub origin: Origin,
     /// Who is being served, and when that was last so.
@@ -257,6 +260,7 @@ impl Daemon {
         pool: Arc<Pool>,
         peers: Arc<Peers>,
         log: Option<Arc<LogFile>>,
+        mcp: Option<Arc<dyn Endpoint>>,
         origin: Origin,
         current: Current,
         events: Sender<Event>,
@@ -272,6 +276,7 @@ impl Daemon {
             peers,
             places: Places::new(limit),
             log,
+            mcp,
             origin,
             activity: Activity::new(),
             events,

@@ -142,6 +142,7 @@ impl Running {
             inline: false,
             ready: None,
             notice: Box::new(|_| {}),
+            mcp: None,
         };
         let life: Life = boot(
             options,

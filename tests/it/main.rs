@@ -7,6 +7,7 @@
 mod harness;
 
 mod autostart;
+mod big;
 mod browsers;
 mod call;
 mod catalog;
@@ -38,6 +39,8 @@ mod remote;
 mod run_scripts;
 mod script_options;
 mod serve;
+mod serve_hosts;
+mod serve_http;
 mod servers;
 mod sessions;
 mod settings;
