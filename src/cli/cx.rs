@@ -59,7 +59,7 @@ pub struct World {
 const HANDS_SIGNALS_ON: &[&str] = &["exec", "run", "serve"];
 
 /// Commands that work without a configuration, whatever is wrong with it.
-const ALONE: &[&str] = &["demo-server", "docs", "guard", "help", "init", "version"];
+const ALONE: &[&str] = &["demo-server", "docs", "guard", "help", "hook", "init", "plugin", "version"];
 
 impl Cx {
     /// A context in which nothing has been looked at yet.

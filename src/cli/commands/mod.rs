@@ -22,11 +22,13 @@ pub mod exec;
 pub mod explore;
 pub mod guard;
 pub mod help;
+pub mod hook;
 pub mod init;
 pub mod lock;
 pub mod ls;
 pub mod man;
 pub mod permissions;
+pub mod plugin;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
@@ -81,6 +83,8 @@ pub static COMMANDS: &[&Command] = &[
     &check::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &plugin::COMMAND,
+    &hook::COMMAND,
     &doctor::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,
