@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod autostart;
 mod big;
 mod browsers;
 mod call;
@@ -24,13 +25,18 @@ mod events;
 mod exec;
 mod exec_service;
 mod faults;
+mod hostile;
 mod inherit_env;
+mod inline;
 mod launcher;
 mod layers;
 mod lock;
 mod oauth;
 mod orphans;
 mod permissions;
+mod plugin;
+mod plugin_core;
+mod plugin_opencode;
 mod python;
 mod real_servers;
 mod remote;
@@ -45,3 +51,4 @@ mod sessions;
 mod settings;
 mod soak;
 mod typecheck;
+mod versions;

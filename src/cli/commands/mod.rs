@@ -22,11 +22,13 @@ pub mod exec;
 pub mod explore;
 pub mod guard;
 pub mod help;
+pub mod hook;
 pub mod init;
 pub mod lock;
 pub mod ls;
 pub mod man;
 pub mod permissions;
+pub mod plugin;
 pub mod prompts;
 pub mod refresh;
 pub mod reload;
@@ -38,6 +40,7 @@ pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod service;
 pub mod session;
 pub mod settings;
 pub mod status;
@@ -76,6 +79,7 @@ pub static COMMANDS: &[&Command] = &[
     &refresh::COMMAND,
     &reload::COMMAND,
     &resolve::COMMAND,
+    &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
     &auth::COMMAND,
@@ -83,6 +87,8 @@ pub static COMMANDS: &[&Command] = &[
     &check::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &plugin::COMMAND,
+    &hook::COMMAND,
     &doctor::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,
