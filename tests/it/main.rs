@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod autostart;
 mod big;
 mod browsers;
 mod call;
@@ -23,7 +24,9 @@ mod events;
 mod exec;
 mod exec_service;
 mod faults;
+mod hostile;
 mod inherit_env;
+mod inline;
 mod launcher;
 mod layers;
 mod lock;
@@ -46,3 +49,4 @@ mod sessions;
 mod settings;
 mod soak;
 mod typecheck;
+mod versions;

@@ -38,6 +38,7 @@ pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod service;
 pub mod session;
 pub mod settings;
 pub mod status;
@@ -74,6 +75,7 @@ pub static COMMANDS: &[&Command] = &[
     &refresh::COMMAND,
     &reload::COMMAND,
     &resolve::COMMAND,
+    &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
     &auth::COMMAND,
