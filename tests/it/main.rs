@@ -6,12 +6,14 @@
 
 mod harness;
 
+mod autostart;
 mod big;
 mod browsers;
 mod call;
 mod catalog;
 mod completions;
 mod config;
+mod conformance;
 mod constants;
 mod daemon;
 mod demo;
@@ -23,7 +25,9 @@ mod events;
 mod exec;
 mod exec_service;
 mod faults;
+mod hostile;
 mod inherit_env;
+mod inline;
 mod launcher;
 mod layers;
 mod lock;
@@ -36,6 +40,7 @@ mod plugin_opencode;
 mod python;
 mod real_servers;
 mod remote;
+mod resources;
 mod run_scripts;
 mod script_options;
 mod serve;
@@ -46,3 +51,4 @@ mod sessions;
 mod settings;
 mod soak;
 mod typecheck;
+mod versions;

@@ -29,15 +29,18 @@ pub mod ls;
 pub mod man;
 pub mod permissions;
 pub mod plugin;
+pub mod prompts;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
+pub mod resources;
 pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod service;
 pub mod session;
 pub mod settings;
 pub mod status;
@@ -53,6 +56,8 @@ pub static COMMANDS: &[&Command] = &[
     &search::COMMAND,
     &tools::COMMAND,
     &types::COMMAND,
+    &resources::COMMAND,
+    &prompts::COMMAND,
     &catalog::COMMAND,
     &explore::COMMAND,
     &call::COMMAND,
@@ -74,6 +79,7 @@ pub static COMMANDS: &[&Command] = &[
     &refresh::COMMAND,
     &reload::COMMAND,
     &resolve::COMMAND,
+    &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
     &auth::COMMAND,
