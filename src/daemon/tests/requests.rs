@@ -45,6 +45,8 @@ fn every_answer_has_the_fields_that_the_table_promises() {
             "resolve" => (format!("{}?dir=/tmp", op.path), None),
             "search" => (format!("{}?query=echo", op.path), None),
             "shutdown" => continue,
+            // It needs a runtime.
+            "exec" => continue,
             // These need a server that asks, or has more than tools; the integration tests have one.
             "question" | "answerQuestion" | "task" | "taskResult" | "cancelTask" => continue,
             "resources" | "resourceTemplates" | "prompts" | "readResource" | "getPrompt" | "complete" => {
