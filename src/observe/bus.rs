@@ -7,7 +7,8 @@ use crate::util;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Something that happened.
@@ -100,10 +101,16 @@ pub struct Wait {
     pub closed: bool,
 }
 
+/// Sees each event as it is published, on the thread that publishes, with what only
+/// the log is to know of it. It must neither wait nor use the bus.
+pub type Tap = Box<dyn Fn(&Arc<Event>, Option<Value>) + Send + Sync>;
+
 /// The bus of one daemon.
 pub struct Bus {
     state: Mutex<State>,
     more: Condvar,
+    tap: OnceLock<Tap>,
+    detailed: AtomicBool,
 }
 
 struct State {
@@ -117,11 +124,32 @@ impl Bus {
     /// A bus that remembers so many events.
     pub fn new(room: usize) -> Arc<Bus> {
         let state = State { history: VecDeque::new(), room: room.max(1), last: 0, closed: false };
-        Arc::new(Bus { state: Mutex::new(state), more: Condvar::new() })
+        let (tap, detailed) = (OnceLock::new(), AtomicBool::new(false));
+        Arc::new(Bus { state: Mutex::new(state), more: Condvar::new(), tap, detailed })
+    }
+
+    /// Has every event seen by this from now on; the first one stays.
+    pub fn set_tap(&self, tap: Tap) {
+        let _ = self.tap.set(tap);
+    }
+
+    /// Says whether the log wants the contents of calls.
+    pub fn set_detailed(&self, on: bool) {
+        self.detailed.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether the log wants the contents of calls.
+    pub fn is_detailed(&self) -> bool {
+        self.detailed.load(Ordering::Relaxed)
     }
 
     /// Adds an event.
-    pub fn publish(&self, mut event: Event) {
+    pub fn publish(&self, event: Event) {
+        self.publish_with(event, None);
+    }
+
+    /// Adds an event; what else there is goes to the log alone.
+    pub fn publish_with(&self, mut event: Event, extra: Option<Value>) {
         event.at = util::now_ms();
         let mut state = self.lock();
         if state.closed {
@@ -132,9 +160,13 @@ impl Bus {
         if state.history.len() >= state.room {
             state.history.pop_front();
         }
-        state.history.push_back(Arc::new(event));
+        let event = Arc::new(event);
+        state.history.push_back(event.clone());
         drop(state);
         self.more.notify_all();
+        if let Some(tap) = self.tap.get() {
+            tap(&event, extra);
+        }
     }
 
     /// The number of the newest event; 0 before the first.

@@ -1,7 +1,11 @@
-//! What can be seen of mcpx at work: the bus of events. Knows nothing of who
-//! publishes, and nothing of HTTP.
+//! What can be seen of mcpx at work: the bus of events, the log that outlives the
+//! daemon, and the figures of a running one. Knows nothing of who publishes, and
+//! nothing of HTTP.
 
 mod bus;
 pub mod kinds;
+pub mod log;
+#[cfg(test)]
+mod scratch;
 
-pub use self::bus::{Bus, Event, Filter, Wait};
+pub use self::bus::{Bus, Event, Filter, Tap, Wait};
