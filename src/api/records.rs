@@ -101,6 +101,7 @@ static INSTANCE: Record = Record {
         always("server", Shape::Text, "the server's configured name"),
         always("key", Shape::Text, "what it is keyed by: `global`, `session:<key>`, `cwd:<path>`, …"),
         always("state", Shape::Text, "`starting`, `ready`, `stopping`, `failed`"),
+        maybe("protocol", Shape::Text, "the revision of MCP that it is spoken to in, once that is known"),
         maybe("pid", Shape::Integer, "the child; absent for a server over HTTP"),
         always("uptimeMs", Shape::Integer, "milliseconds since it was started"),
         always("calls", Shape::Integer, "calls that it has answered"),

@@ -194,6 +194,9 @@ pub struct InstanceRow {
     pub key: String,
     /// `starting`, `ready`, `stopping`, `failed`.
     pub state: String,
+    /// The revision of MCP that it is spoken to in, once that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// The child's pid; absent for a server over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,

@@ -43,6 +43,7 @@ pub(super) const OPTIONS: &[Field] = &[
     ("idleTimeout", "how long an unused instance is kept, instead of `pool.idleTimeout`"),
     ("max", "how many instances may run, instead of `pool.max`"),
     ("profiles", "the profiles that it belongs to, a list of names; without it, it is in the default set"),
+    ("protocol", "the revision of MCP that it is spoken to in, instead of `upstream.protocol`"),
     ("scope", "what an instance is keyed by, instead of `pool.scope`"),
     ("sharing", "whether an instance takes several calls at once, instead of `pool.sharing`"),
     (

@@ -76,6 +76,8 @@ pub struct ServerOptions {
     pub idle_timeout: Option<Duration>,
     /// Instead of `pool.max`.
     pub max: Option<usize>,
+    /// The revision of MCP, or `auto`, instead of `upstream.protocol`.
+    pub protocol: Option<String>,
     /// Which of its tools are offered.
     pub tools: ToolFilter,
     /// Which variables of the environment it inherits; absent is all of them.
@@ -94,6 +96,7 @@ impl ServerOptions {
         self.call_timeout = self.call_timeout.or(other.call_timeout);
         self.idle_timeout = self.idle_timeout.or(other.idle_timeout);
         self.max = self.max.or(other.max);
+        self.protocol = self.protocol.take().or_else(|| other.protocol.clone());
         self.inherit_env = self.inherit_env.take().or_else(|| other.inherit_env.clone());
     }
 }
@@ -116,8 +119,8 @@ pub struct ServerDef {
     /// The line of its name in that file.
     pub line: u32,
     /// 16 hexadecimal digits over how the server is reached, before variables
-    /// are expanded. Of `options` only what it inherits is part of it, and the description is not: to
-    /// change the others restarts nothing.
+    /// are expanded. Of `options` only what it inherits and the protocol are part of it, and
+    /// the description is not: to change the others restarts nothing.
     pub digest: String,
     /// The server whose definition this one has under another name.
     pub alias_of: Option<String>,
@@ -187,6 +190,8 @@ struct Fields<'a> {
     description: Option<String>,
     /// What `inheritEnv` says.
     inherit: Vec<Said<'a>>,
+    /// What `protocol` says.
+    protocol: Option<Said<'a>>,
     options: ServerOptions,
     own: Own,
 }
@@ -326,6 +331,10 @@ impl<'a> Fields<'a> {
             match key.as_ref() {
                 "scope" => own.scope = String::from_val(&parse(&settings::POOL_SCOPE)?),
                 "sharing" => own.sharing = String::from_val(&parse(&settings::POOL_SHARING)?),
+                "protocol" => {
+                    own.protocol = String::from_val(&parse(&settings::UPSTREAM_PROTOCOL)?);
+                    self.protocol = Some(said(&field(), node)?);
+                }
                 "startTimeout" => {
                     own.start_timeout = Duration::from_val(&parse(&settings::POOL_START_TIMEOUT)?);
                 }
@@ -391,6 +400,9 @@ impl<'a> Fields<'a> {
             parts.extend(
                 std::iter::once(b"inherit".as_slice()).chain(self.inherit.iter().map(|p| p.text.as_bytes())),
             );
+        }
+        if let Some(protocol) = &self.protocol {
+            parts.extend([b"protocol".as_slice(), protocol.text.as_bytes()]);
         }
         for (tag, list) in [("env", &self.env), ("header", &self.headers)] {
             let mut sorted: Vec<(&'a str, &'a str)> = list.iter().map(|(k, v)| (*k, v.text)).collect();

@@ -240,6 +240,7 @@ fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Bo
             permit: (!limits.is_empty()).then_some(&permit as &Permit<'_>),
             cancel: asker.cancel,
             progress: asker.progress.clone(),
+            asked: None,
         },
         &caller,
     );
@@ -380,6 +381,7 @@ fn instance(status: InstanceStatus) -> InstanceRow {
         server: status.server,
         key: status.key,
         state: status.state.into(),
+        protocol: status.protocol,
         pid: status.pid,
         uptime_ms: u64::try_from(status.uptime.as_millis()).unwrap_or(u64::MAX),
         calls: status.calls,

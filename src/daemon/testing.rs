@@ -253,7 +253,14 @@ impl World {
 struct Starter(Arc<World>);
 
 impl Connector for Starter {
-    fn connect(&self, _: &ServerDef, _: &Settings, _: Hooks, _: &Cancel) -> Result<Arc<dyn Upstream>> {
+    fn connect(
+        &self,
+        _: &ServerDef,
+        _: &Settings,
+        _: Hooks,
+        _: Option<&str>,
+        _: &Cancel,
+    ) -> Result<Arc<dyn Upstream>> {
         self.0.starts.fetch_add(1, Ordering::SeqCst);
         self.0.live.fetch_add(1, Ordering::SeqCst);
         Ok(Arc::new(Fake {

@@ -2,9 +2,12 @@
 //! paired, timed and cancelled, and the end. Knows nothing of who
 //! shares it.
 
+use super::ask::Asked;
 use super::cancel::Cancel;
+use super::era::{self, Handshake, ResultType, Stamp};
 use super::error::Subject;
 use super::jsonrpc::{self, METHOD_NOT_FOUND};
+use super::mirror;
 use super::peer::Peer;
 use super::pending::{Event, Outcome, Slot};
 use super::stdio::Stdio;
@@ -18,7 +21,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Pages of one list. The largest servers known have some hundred tools; this
@@ -39,12 +42,16 @@ pub struct Options<'a> {
     /// Asks the server for progress, and takes each report (`{progress, total?,
     /// message?}`) on the caller's thread.
     pub progress: Option<Arc<dyn Fn(Value) + Send + Sync>>,
+    /// Takes what the server asks while it works on this.
+    pub asked: Option<Asked>,
+    /// Headers that say arguments again, where the transport has headers.
+    pub mirrored: &'a [(String, String)],
 }
 
 impl<'a> Options<'a> {
     /// Without time-out and progress.
     pub fn new(cancel: &'a Cancel) -> Options<'a> {
-        Options { timeout: None, cancel, progress: None }
+        Options { timeout: None, cancel, progress: None, asked: None, mirrored: &[] }
     }
     /// With a time-out.
     pub fn timeout(mut self, timeout: Duration) -> Options<'a> {
@@ -63,6 +70,10 @@ pub(super) struct Inner {
     pub peer: Arc<Peer>,
     pub link: Link,
     pub started: Mutex<Arc<Handshake>>,
+    /// What each request says of us; empty unless the server is of the stateless era.
+    pub stamp: RwLock<Arc<Stamp>>,
+    /// Somebody here answers `sampling/createMessage`.
+    pub sampling: bool,
     pub stop_grace: Duration,
     pub kill_grace: Duration,
     pub start_timeout: Duration,
@@ -73,20 +84,6 @@ pub(super) enum Link {
     Http(Arc<Streamable>),
 }
 
-/// What the server said of itself.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Handshake {
-    #[serde(default)]
-    pub protocol_version: String,
-    #[serde(default)]
-    pub capabilities: Value,
-    #[serde(default)]
-    pub server_info: Option<Value>,
-    #[serde(default)]
-    pub instructions: Option<Value>,
-}
-
 impl Client {
     /// Makes a request and returns its result, as the server sent it.
     ///
@@ -94,32 +91,67 @@ impl Client {
     /// JSON-RPC error object as `raw`; [`Kind::Timeout`] and [`Kind::Cancelled`],
     /// of which the server is told; [`Kind::TooLarge`]; [`Kind::Unavailable`]
     /// when the connection is gone, but [`Kind::OutcomeUnknown`] when a
-    /// `tools/call` had been sent on it. Nothing is ever sent a second time.
+    /// `tools/call` had been sent on it. Nothing is ever sent a second time, but
+    /// where the server answers that it needs input before it begins.
     pub fn request(
         &self,
         method: &str,
         params: Option<Box<RawValue>>,
         options: Options,
     ) -> Result<Box<RawValue>> {
+        let stamp = self.stamp();
+        let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
+        if stamp.is_empty() {
+            return self.send(method, params.as_deref(), deadline, &stamp, &options);
+        }
+        let (mut again, mut round) = (None, 0);
+        loop {
+            let params = again.as_deref().or(params.as_deref());
+            let result = self.send(method, params, deadline, &stamp, &options)?;
+            let (server, mirrored) = (self.0.peer.server.as_str(), options.mirrored);
+            let subject = Subject { server, method, params, mirrored };
+            match era::result_type(&result) {
+                ResultType::Complete => return Ok(result),
+                ResultType::InputRequired => {
+                    let supplied = self.supply(&subject, &result, round, &options)?;
+                    deadline = deadline.map(|d| d + supplied.paused);
+                    again = Some(supplied.params);
+                    round += 1;
+                }
+                ResultType::Task => return Err(subject.unfit("began a task, which nobody had offered")),
+                ResultType::Other(word) => {
+                    return Err(subject.unfit(&format!("gave a result of the unknown type \"{word}\"")));
+                }
+            }
+        }
+    }
+
+    /// Sends one request and waits for its result, whatever its type.
+    pub(super) fn send(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        deadline: Option<Instant>,
+        stamp: &Stamp,
+        options: &Options,
+    ) -> Result<Box<RawValue>> {
         let inner = &*self.0;
         let peer = &inner.peer;
-        let subject = Subject { server: &peer.server, method, params: params.as_deref() };
-        let started = Instant::now();
-        let deadline = options.timeout.and_then(|t| started.checked_add(t));
-        let waiting = peer.pending.open(options.progress.is_some());
+        let subject = Subject { server: &peer.server, method, params, mirrored: options.mirrored };
+        let waiting = peer.pending.open_for(options.progress.is_some(), options.asked.clone());
         let slot = &waiting.slot;
         // Looked at after the place was taken: whoever closes later finds it.
         if let Some(closed) = peer.closed() {
             return Err(subject.broken(&closed.reason(), false));
         }
-        let line = jsonrpc::request(slot.id, method, params.as_deref(), options.progress.is_some());
+        let line = jsonrpc::request(slot.id, method, params, options.progress.is_some(), stamp);
         let cancelled = Arc::clone(slot);
         let _guard = options.cancel.on_cancel(move || cancelled.finish(Outcome::Cancelled));
         let event = match &inner.link {
             Link::Stdio(stdio) => match stdio.send(line, Some(slot)) {
-                Ok(()) => follow(slot, deadline, &options),
+                Ok(()) => follow_patiently(slot, deadline, options),
                 // The reader is about to find out why.
-                Err(Rejected::Gone) => match follow(slot, Some(Instant::now() + NEWS), &options) {
+                Err(Rejected::Gone) => match follow(slot, Some(Instant::now() + NEWS), options) {
                     Event::TimedOut => Event::Done(Outcome::Broken("takes no more messages".into())),
                     event => event,
                 },
@@ -131,7 +163,7 @@ impl Client {
                     .server(&peer.server));
                 }
             },
-            Link::Http(http) => self.exchange(http, &subject, &line, slot, deadline, &options)?,
+            Link::Http(http) => self.exchange(http, &subject, &line, slot, deadline, options)?,
         };
         let Event::Done(outcome) = event else {
             let sent = inner.give_up(&subject, slot, "timed out");
@@ -168,11 +200,11 @@ impl Client {
             match http.exchange(subject, line, slot, deadline, options.cancel, &mut tick)? {
                 Exchange::Over(event) => return Ok(event),
                 // The server knows nothing of the session, so nothing was done.
-                Exchange::SessionLost(lost) if !renewed && subject.method != "initialize" => {
+                Exchange::SessionLost(lost) if !renewed && !is_greeting(subject.method) => {
                     renewed = true;
                     let limit = Instant::now() + self.0.start_timeout;
                     let limit = deadline.map_or(limit, |d| d.min(limit));
-                    http.renew(lost, || self.initialize(limit, options.cancel))?;
+                    http.renew(lost, || self.greet(self.era(), limit, options.cancel))?;
                 }
                 Exchange::SessionLost(_) => {
                     return Ok(Event::Done(Outcome::Broken(
@@ -201,6 +233,8 @@ impl Client {
         let deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
         let (mut tools, mut names, mut seen) = (Vec::new(), HashSet::new(), HashSet::new());
         let mut params = None;
+        // Of those tools a client that sends headers cannot know which to send.
+        let headers = matches!(self.0.link, Link::Http(_)) && !self.stamp().is_empty();
         for _ in 0..PAGES {
             let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             let result = match self.request("tools/list", params, Options { timeout, ..options.clone() }) {
@@ -211,6 +245,10 @@ impl Client {
                 serde_json::from_str(result.get()).map_err(|e| bad(format!("something else: {e}")))?;
             for text in page.tools {
                 match serde_json::from_str::<Tool>(text.get()) {
+                    Ok(tool) if headers && mirror::fault(&tool.input_schema).is_some() => {
+                        let why = mirror::fault(&tool.input_schema).unwrap_or_default();
+                        log::warn(format_args!("{server} lists {}, which is left out: {why}", tool.name));
+                    }
                     Ok(tool) if !names.insert(tool.name.clone()) => {
                         log::warn(format_args!("{server} lists the tool {} twice", tool.name));
                     }
@@ -230,7 +268,12 @@ impl Client {
 
     /// Asks whether the server is there.
     pub fn ping(&self, timeout: Duration) -> Result<()> {
-        self.request("ping", None, Options::new(&Cancel::new()).timeout(timeout)).map(drop)
+        let method = if self.stamp().is_empty() { "ping" } else { "server/discover" };
+        self.request(method, None, Options::new(&Cancel::new()).timeout(timeout)).map(drop)
+    }
+
+    fn stamp(&self) -> Arc<Stamp> {
+        Arc::clone(&self.0.stamp.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn started(&self) -> Arc<Handshake> {
@@ -303,7 +346,9 @@ impl Inner {
             return false;
         }
         // The protocol forbids to cancel this one.
-        if subject.method != "initialize" {
+        let stateless = matches!(&self.link, Link::Http(http) if http.is_stateless());
+        // There the end of the exchange has told the server.
+        if !is_greeting(subject.method) && !stateless {
             let params = json!({ "requestId": slot.id, "reason": reason });
             let line = jsonrpc::notification("notifications/cancelled", Some(&params));
             match &self.link {
@@ -341,6 +386,21 @@ fn follow(slot: &Slot, deadline: Option<Instant>, options: &Options) -> Event {
             event => return event,
         }
     }
+}
+
+/// The same, but no time counts in which the server waits for an answer.
+fn follow_patiently(slot: &Slot, deadline: Option<Instant>, options: &Options) -> Event {
+    loop {
+        match slot.wait_patiently(deadline) {
+            Event::Progress(report) => report_progress(options, report),
+            event => return event,
+        }
+    }
+}
+
+/// Whether a method begins a connection.
+fn is_greeting(method: &str) -> bool {
+    matches!(method, "initialize" | "server/discover")
 }
 
 fn report_progress(options: &Options, report: Value) {

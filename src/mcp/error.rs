@@ -40,6 +40,8 @@ pub(super) struct Subject<'a> {
     pub server: &'a str,
     pub method: &'a str,
     pub params: Option<&'a RawValue>,
+    /// Headers that say arguments again.
+    pub mirrored: &'a [(String, String)],
 }
 
 impl Subject<'_> {
@@ -60,7 +62,7 @@ impl Subject<'_> {
         self.method == "tools/call"
     }
 
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self.tool() {
             Some(tool) => format!("the call of {tool}"),
             None => self.method.to_owned(),
@@ -83,6 +85,11 @@ impl Subject<'_> {
         let code = code.map(|c| format!(" (JSON-RPC error {c})")).unwrap_or_default();
         let text: String = text.chars().take(MESSAGE_CHARS).collect();
         self.error(kind, format!("{} answered {}: {text}{code}", self.server, self.name())).raw(object)
+    }
+
+    /// The server answered with something that cannot be used; `what` continues "x".
+    pub fn unfit(&self, what: &str) -> Error {
+        self.error(Kind::Unavailable, format!("{} {what} for {}", self.server, self.name()))
     }
 
     /// The answer is over a limit.
@@ -144,8 +151,8 @@ mod tests {
     #[test]
     fn a_sent_call_has_an_unknown_outcome_and_nothing_else_has() {
         let params = raw(r#"{"name":"write","arguments":{}}"#);
-        let call = Subject { server: "s", method: "tools/call", params: Some(&params) };
-        let list = Subject { server: "s", method: "tools/list", params: None };
+        let call = Subject { server: "s", method: "tools/call", params: Some(&params), mirrored: &[] };
+        let list = Subject { server: "s", method: "tools/list", params: None, mirrored: &[] };
         let e = call.broken("exited (exit code 1)", true);
         assert_eq!((e.kind(), e.tool_name()), (Kind::OutcomeUnknown, Some("write")));
         assert!(e.message().starts_with("the server s exited (exit code 1)"), "{e}");
@@ -155,7 +162,7 @@ mod tests {
 
     #[test]
     fn refusals_keep_the_servers_own_words() {
-        let call = Subject { server: "s", method: "tools/list", params: None };
+        let call = Subject { server: "s", method: "tools/list", params: None, mirrored: &[] };
         let e = call.refused(json!({"code": -32602, "message": "bad cursor", "data": 1}));
         assert_eq!(e.kind(), Kind::Usage);
         assert_eq!(e.message(), "s answered tools/list: bad cursor (JSON-RPC error -32602)");

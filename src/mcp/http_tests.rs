@@ -15,40 +15,40 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(30);
+pub(super) const LONG: Duration = Duration::from_secs(30);
 
 /// What a server got.
 #[derive(Clone, Debug)]
-struct Got {
-    method: String,
-    path: String,
-    headers: Vec<(String, String)>,
-    body: Value,
+pub(super) struct Got {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Value,
     connection: usize,
 }
 
 impl Got {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
-    fn rpc(&self) -> &str {
+    pub(super) fn rpc(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
-    fn id(&self) -> &Value {
+    pub(super) fn id(&self) -> &Value {
         &self.body["id"]
     }
 }
 
 type Script = Arc<dyn Fn(&Got, &mut TcpStream) + Send + Sync>;
 
-struct Fixture {
+pub(super) struct Fixture {
     url: String,
     got: Arc<Mutex<Vec<Got>>>,
 }
 
 impl Fixture {
     /// A server that does `script` for each request but the handshake and the GET stream.
-    fn new(script: impl Fn(&Got, &mut TcpStream) + Send + Sync + 'static) -> Fixture {
+    pub(super) fn new(script: impl Fn(&Got, &mut TcpStream) + Send + Sync + 'static) -> Fixture {
         Fixture::bare(move |got, stream| match (got.method.as_str(), got.rpc()) {
             ("GET", _) if got.header("last-event-id").is_none() => {
                 reply(stream, "405 Method Not Allowed", "", "")
@@ -62,7 +62,7 @@ impl Fixture {
         })
     }
 
-    fn bare(script: impl Fn(&Got, &mut TcpStream) + Send + Sync + 'static) -> Fixture {
+    pub(super) fn bare(script: impl Fn(&Got, &mut TcpStream) + Send + Sync + 'static) -> Fixture {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let got = Arc::new(Mutex::new(Vec::new()));
@@ -78,6 +78,14 @@ impl Fixture {
     }
 
     fn connect(&self) -> Result<Client, Error> {
+        self.connect_in("2025-11-25")
+    }
+
+    pub(super) fn connect_in(&self, protocol: &str) -> Result<Client, Error> {
+        self.connect_with(protocol, Hooks::default())
+    }
+
+    pub(super) fn connect_with(&self, protocol: &str, hooks: Hooks) -> Result<Client, Error> {
         let headers = [("X-Own", "yes"), ("Accept", "nonsense")];
         let def = ServerDef {
             alias_of: None,
@@ -88,14 +96,18 @@ impl Fixture {
             },
             enabled: true,
             description: None,
-            options: ServerOptions { start_timeout: Some(LONG), ..ServerOptions::default() },
+            options: ServerOptions {
+                start_timeout: Some(LONG),
+                protocol: Some(protocol.into()),
+                ..ServerOptions::default()
+            },
             source: Arc::new(PathBuf::from("/test")),
             line: 1,
             digest: String::new(),
             problem: None,
         };
         let (env, settings) = (Env::default(), Settings::defaults());
-        let connect = Connect { def: &def, env: &env, settings: &settings, hooks: Hooks::default() };
+        let connect = Connect { def: &def, env: &env, settings: &settings, hooks, remembered: None };
         Client::start(connect, &Cancel::new())
     }
 
@@ -103,7 +115,7 @@ impl Fixture {
         self.connect().unwrap()
     }
 
-    fn got(&self, matches: impl Fn(&Got) -> bool) -> Vec<Got> {
+    pub(super) fn got(&self, matches: impl Fn(&Got) -> bool) -> Vec<Got> {
         self.got.lock().unwrap().iter().filter(|g| matches(g)).cloned().collect()
     }
 }
@@ -144,12 +156,12 @@ fn converse(connection: usize, mut stream: TcpStream, script: &Script, seen: &Mu
     }
 }
 
-fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
+pub(super) fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
     let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
     let _ = stream.write_all((head + body).as_bytes());
 }
 
-fn json_reply(stream: &mut TcpStream, body: &Value) {
+pub(super) fn json_reply(stream: &mut TcpStream, body: &Value) {
     reply(stream, "200 OK", "Content-Type: application/json; charset=utf-8\r\n", &body.to_string());
 }
 
@@ -161,16 +173,16 @@ fn initialized(got: &Got, stream: &mut TcpStream, session: &str) {
 }
 
 /// The head of an event stream, whose parts follow by [`part`] and which [`part`] of nothing ends.
-fn stream_head(stream: &mut TcpStream) {
+pub(super) fn stream_head(stream: &mut TcpStream) {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
     let _ = stream.write_all(head.as_bytes());
 }
 
-fn part(stream: &mut TcpStream, text: &str) {
+pub(super) fn part(stream: &mut TcpStream, text: &str) {
     let _ = stream.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes());
 }
 
-fn call(client: &Client, tool: &str, timeout: Duration) -> Result<String, Error> {
+pub(super) fn call(client: &Client, tool: &str, timeout: Duration) -> Result<String, Error> {
     let cancel = Cancel::new();
     let params = RawValue::from_string(json!({"name": tool}).to_string()).unwrap();
     let options = Options::new(&cancel).timeout(timeout);

@@ -3,8 +3,8 @@
 //! nothing of any method.
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 #[derive(Debug)]
 pub(super) enum Message<'a> {
     /// A call of ours to answer; the id is echoed as it came, number or string.
-    Request { id: &'a RawValue, method: Cow<'a, str> },
+    Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// Something to know.
     Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// The answer to the request that had this id.
@@ -72,7 +72,9 @@ fn read_one(text: &[u8]) -> Option<Message<'_>> {
     }
     let envelope: Envelope = serde_json::from_slice(text).ok()?;
     match envelope {
-        Envelope { method: Some(method), id: Some(id), .. } => Some(Message::Request { id, method }),
+        Envelope { method: Some(method), id: Some(id), params, .. } => {
+            Some(Message::Request { id, method, params })
+        }
         Envelope { method: Some(method), id: None, params, .. } => {
             Some(Message::Notification { method, params })
         }
@@ -107,12 +109,19 @@ fn push_text(line: &mut Vec<u8>, text: &str) {
 }
 
 /// A request, as a line with its line break. With `progress` the parameters
-/// (an object, or none) also ask for progress under the request's own id.
-pub(super) fn request(id: u64, method: &str, params: Option<&RawValue>, progress: bool) -> Vec<u8> {
-    let with_token;
-    let params = if progress {
-        with_token = add_progress_token(params, id);
-        with_token.as_deref().or(params.map(RawValue::get))
+/// (an object, or none) also ask for progress under the request's own id; what
+/// is in `stamp` goes into their `_meta`.
+pub(super) fn request(
+    id: u64,
+    method: &str,
+    params: Option<&RawValue>,
+    progress: bool,
+    stamp: &[(&'static str, Box<RawValue>)],
+) -> Vec<u8> {
+    let with_meta;
+    let params = if progress || !stamp.is_empty() {
+        with_meta = add_meta(params, progress.then_some(id), stamp);
+        with_meta.as_deref().or(params.map(RawValue::get))
     } else {
         params.map(RawValue::get)
     };
@@ -140,17 +149,25 @@ fn finish(mut line: Vec<u8>, params: Option<&str>) -> Vec<u8> {
     line
 }
 
-/// Puts `progressToken` into the parameters' `_meta`; nothing when they are no object.
-fn add_progress_token(params: Option<&RawValue>, id: u64) -> Option<String> {
+/// Puts a `progressToken` and a stamp into the parameters' `_meta`; nothing when they are no object.
+fn add_meta(
+    params: Option<&RawValue>,
+    token: Option<u64>,
+    stamp: &[(&'static str, Box<RawValue>)],
+) -> Option<String> {
     let mut members: BTreeMap<Cow<str>, &RawValue> = match params {
         Some(params) => serde_json::from_str(params.get()).ok()?,
         None => BTreeMap::new(),
     };
-    let mut meta: Map<String, Value> = match members.get("_meta") {
+    let mut meta: BTreeMap<Cow<str>, &RawValue> = match members.get("_meta") {
         Some(meta) => serde_json::from_str(meta.get()).ok()?,
-        None => Map::new(),
+        None => BTreeMap::new(),
     };
-    meta.insert("progressToken".into(), id.into());
+    meta.extend(stamp.iter().map(|(key, value)| (Cow::Borrowed(*key), &**value)));
+    let token = token.and_then(|token| serde_json::value::to_raw_value(&token).ok());
+    if let Some(token) = &token {
+        meta.insert("progressToken".into(), token);
+    }
     let meta = serde_json::value::to_raw_value(&meta).ok()?;
     members.insert("_meta".into(), &meta);
     serde_json::to_string(&members).ok()
@@ -218,7 +235,7 @@ mod tests {
         let mut seen = Vec::new();
         let good = read(line.as_bytes(), |message| {
             seen.push(match message {
-                Message::Request { id, method } => format!("request {} {method}", id.get()),
+                Message::Request { id, method, .. } => format!("request {} {method}", id.get()),
                 Message::Notification { method, params } => {
                     format!("notification {method} {}", params.map_or("-", RawValue::get))
                 }
@@ -296,13 +313,13 @@ mod tests {
     #[test]
     fn what_is_written_is_one_line_each() {
         let params = raw("{\n  \"name\": \"a\\nb\",\r\n\t\"arguments\": {\"x\": 1.0}\n}");
-        let line = String::from_utf8(request(5, "tools/call", Some(&params), false)).unwrap();
+        let line = String::from_utf8(request(5, "tools/call", Some(&params), false, &[])).unwrap();
         assert_eq!(line.matches('\n').count(), 1);
         assert!(line.ends_with("}\n") && !line.contains('\r'));
         let back: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(back["params"], serde_json::from_str::<Value>(params.get()).unwrap());
         assert!(line.contains("1.0"), "numbers keep their spelling: {line}");
-        let line = String::from_utf8(request(5, "ping", None, false)).unwrap();
+        let line = String::from_utf8(request(5, "ping", None, false, &[])).unwrap();
         assert_eq!(line, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}\n");
         let line = String::from_utf8(refusal(&raw("\"x\""), METHOD_NOT_FOUND, "no \"it\"")).unwrap();
         let back: Value = serde_json::from_str(&line).unwrap();
@@ -315,13 +332,21 @@ mod tests {
     #[test]
     fn a_progress_token_joins_what_is_there() {
         let params = raw(r#"{"name":"t","_meta":{"k":1},"arguments":{"big":1e400}}"#);
-        let line = request(9, "tools/call", Some(&params), true);
+        let line = request(9, "tools/call", Some(&params), true, &[]);
         let text = String::from_utf8(line).unwrap();
         assert!(text.contains(r#""_meta":{"k":1,"progressToken":9}"#), "{text}");
         assert!(text.contains(r#""arguments":{"big":1e400}"#), "{text}");
-        let text = String::from_utf8(request(9, "x", None, true)).unwrap();
+        let text = String::from_utf8(request(9, "x", None, true, &[])).unwrap();
         assert!(text.contains(r#""params":{"_meta":{"progressToken":9}}"#), "{text}");
-        let text = String::from_utf8(request(9, "x", Some(&raw("[1]")), true)).unwrap();
+        let text = String::from_utf8(request(9, "x", Some(&raw("[1]")), true, &[])).unwrap();
         assert!(text.contains(r#""params":[1]"#), "{text}");
+    }
+
+    #[test]
+    fn a_stamp_replaces_what_the_caller_wrote() {
+        let params = raw(r#"{"name":"t","_meta":{"k":1,"v":"old"}}"#);
+        let stamp = [("v", raw(r#"{"new":1.0}"#))];
+        let text = String::from_utf8(request(9, "x", Some(&params), false, &stamp)).unwrap();
+        assert!(text.contains(r#""_meta":{"k":1,"v":{"new":1.0}}"#), "{text}");
     }
 }

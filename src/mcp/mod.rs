@@ -1,18 +1,23 @@
 //! The Model Context Protocol, as its client: JSON-RPC, over a child's pipes or
 //! over streamable HTTP. Knows nothing of pools, of scripts, or of routes.
 
+mod ask;
 mod cancel;
 mod client;
+mod era;
 mod error;
 mod http;
 #[cfg(test)]
 mod http_tests;
 mod jsonrpc;
+mod mirror;
 mod oversize;
 mod peer;
 mod pending;
 mod sse;
 mod start;
+#[cfg(test)]
+mod stateless_tests;
 mod stderr;
 mod stdio;
 mod streamable;
@@ -21,8 +26,11 @@ mod tests;
 mod tool;
 mod writer;
 
+pub use ask::{Answer, Asked, Question};
 pub use cancel::{Cancel, CancelGuard};
 pub use client::{Client, Options};
+pub(crate) use era::is_stateless;
+pub(crate) use mirror::of_call as mirrored;
 pub use peer::Hooks;
 pub use start::Connect;
 pub use tool::Tool;

@@ -2,16 +2,19 @@
 //! it, answers what it asks, and remembers how it ended. Knows nothing of
 //! pipes or of HTTP.
 
+use super::ask::{self, Answer, Asked, Pause, Question};
+use super::cancel::Cancel;
 use super::error::printable;
 use super::jsonrpc::{self, METHOD_NOT_FOUND, Message};
 use super::pending::{Outcome, Pending};
 use crate::log;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How much of a line that is no message is remembered.
 const NOISE_BYTES: usize = 200;
@@ -24,12 +27,15 @@ pub struct Hooks {
     pub tools_changed: Arc<dyn Fn() + Send + Sync>,
     /// The directories that the server is told about when it asks for roots.
     pub roots: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
+    /// Takes what the server asks while no request of ours does. None: nobody
+    /// answers questions, and the server is told so from the start.
+    pub asked: Option<Asked>,
 }
 
 impl Default for Hooks {
     /// Nothing happens, and there are no roots.
     fn default() -> Hooks {
-        Hooks { tools_changed: Arc::new(|| {}), roots: Arc::new(Vec::new) }
+        Hooks { tools_changed: Arc::new(|| {}), roots: Arc::new(Vec::new), asked: None }
     }
 }
 
@@ -65,9 +71,15 @@ pub(super) struct Peer {
     pub limits: Limits,
     pub hooks: Hooks,
     pub pending: Arc<Pending>,
+    /// Sends an answer that takes its time.
+    late: OnceLock<LateSender>,
+    /// What the server has asked and not been told, by the text of its id.
+    open: Mutex<HashMap<String, Cancel>>,
     noise: Mutex<Noise>,
     closing: Mutex<Closing>,
 }
+
+type LateSender = Box<dyn Fn(Vec<u8>) + Send + Sync>;
 
 /// What came and was no message.
 #[derive(Debug, Default)]
@@ -93,6 +105,8 @@ impl Peer {
             limits,
             hooks,
             pending: Arc::default(),
+            late: OnceLock::new(),
+            open: Mutex::default(),
             noise: Mutex::default(),
             closing: Mutex::default(),
         })
@@ -100,18 +114,32 @@ impl Peer {
 
     /// Takes what the server sent as one line or one event. What it asks is
     /// answered through `send`.
-    pub fn take(&self, text: &[u8], mut send: impl FnMut(Vec<u8>)) {
+    pub fn take(self: &Arc<Self>, text: &[u8], send: impl FnMut(Vec<u8>)) {
+        self.take_for(None, text, send);
+    }
+
+    /// The same of what came in the answer to one request of ours.
+    pub fn take_for(self: &Arc<Self>, request: Option<u64>, text: &[u8], mut send: impl FnMut(Vec<u8>)) {
         if text.iter().all(u8::is_ascii_whitespace) {
             return;
         }
         let good = jsonrpc::read(text, |message| match message {
             Message::Answer { id, outcome } => self.pair(id, outcome),
             Message::Notification { method, params } => self.notice(&method, params),
-            Message::Request { id, method } => send(self.respond(id, &method)),
+            Message::Request { id, method, params } => {
+                if let Some(answer) = self.respond(id, &method, params, request) {
+                    send(answer);
+                }
+            }
         });
         if !good {
             self.hear_noise(text);
         }
+    }
+
+    /// How an answer that takes its time is sent; set once.
+    pub fn send_late_through(&self, send: impl Fn(Vec<u8>) + Send + Sync + 'static) {
+        let _ = self.late.set(Box::new(send));
     }
 
     fn pair(&self, id: u64, outcome: Result<&RawValue, &RawValue>) {
@@ -153,6 +181,19 @@ impl Peer {
                     self.pending.report(id, Value::Object(report));
                 }
             }
+            "notifications/cancelled" => {
+                #[derive(serde::Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Withdrawn<'a> {
+                    #[serde(borrow)]
+                    request_id: &'a RawValue,
+                }
+                let said = params.and_then(|p| serde_json::from_str::<Withdrawn>(p.get()).ok());
+                let question = said.and_then(|said| lock(&self.open).remove(said.request_id.get()));
+                if let Some(withdrawn) = question {
+                    withdrawn.cancel();
+                }
+            }
             "notifications/tools/list_changed" => self.guarded(|| (self.hooks.tools_changed)()),
             "notifications/message" => {
                 let text = params.map_or("", RawValue::get);
@@ -171,19 +212,65 @@ impl Peer {
     }
 
     /// Everything that a server asks is answered: some wait for it for ever.
-    fn respond(&self, id: &RawValue, method: &str) -> Vec<u8> {
+    /// Nothing is returned when the answer takes its time.
+    fn respond(
+        self: &Arc<Self>,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        request: Option<u64>,
+    ) -> Option<Vec<u8>> {
         match method {
-            "ping" => jsonrpc::answer(id, &json!({})),
-            "roots/list" => {
-                let roots = self.guarded(|| (self.hooks.roots)());
-                let roots: Vec<Value> = roots.iter().map(|path| root(path)).collect();
-                jsonrpc::answer(id, &json!({ "roots": roots }))
+            "ping" => Some(jsonrpc::answer(id, &json!({}))),
+            "roots/list" => Some(jsonrpc::answer(id, &self.roots())),
+            _ if ask::is_question(method) && self.hooks.asked.is_some() => {
+                self.pass_on(id, method, params, request);
+                None
             }
-            _ => jsonrpc::refusal(
-                id,
-                METHOD_NOT_FOUND,
-                &format!("mcpx does not offer {}", printable(method, NOISE_BYTES)),
-            ),
+            _ => {
+                let what = format!("mcpx does not offer {}", printable(method, NOISE_BYTES));
+                Some(jsonrpc::refusal(id, METHOD_NOT_FOUND, &what))
+            }
+        }
+    }
+
+    /// `ListRootsResult`.
+    pub fn roots(&self) -> Value {
+        let roots = self.guarded(|| (self.hooks.roots)());
+        let roots: Vec<Value> = roots.iter().map(|path| root(path)).collect();
+        json!({ "roots": roots })
+    }
+
+    /// Hands a question to whoever answers it.
+    fn pass_on(
+        self: &Arc<Self>,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        request: Option<u64>,
+    ) {
+        let slot = self.pending.asking(request);
+        let asked = slot.as_ref().and_then(|slot| slot.asked.clone()).or_else(|| self.hooks.asked.clone());
+        let params = params.and_then(|p| serde_json::from_str(p.get()).ok()).unwrap_or_default();
+        let withdrawn = Cancel::new();
+        lock(&self.open).insert(id.get().to_owned(), withdrawn.clone());
+        let pause = slot.as_ref().map(Pause::new);
+        let (peer, id) = (Arc::downgrade(self), id.to_owned());
+        let reply = move |answer: Answer| {
+            drop(pause);
+            let Some(peer) = peer.upgrade() else { return };
+            // The server has taken it back: it expects nothing.
+            if lock(&peer.open).remove(id.get()).is_none() {
+                return;
+            }
+            if let Some(late) = peer.late.get() {
+                late(ask::line(&id, &answer));
+            }
+        };
+        let question = Question::new(&self.server, method, params, withdrawn, reply);
+        // Dropped by a hook that panics, it is refused.
+        if let Some(asked) = asked {
+            self.guarded(|| asked(question));
         }
     }
 
@@ -228,6 +315,8 @@ impl Peer {
         let reason = closed.reason();
         log::debug(format_args!("the server {} {reason}", self.server));
         self.pending.break_all(&reason);
+        let open = std::mem::take(&mut *lock(&self.open));
+        open.into_values().for_each(|withdrawn| withdrawn.cancel());
         for listener in listeners {
             self.guarded(|| listener(reason.clone()));
         }
@@ -273,7 +362,7 @@ mod tests {
         Peer::new("s", Limits { message: 1000, depth: 4 }, hooks)
     }
 
-    fn answers(peer: &Peer, text: &str) -> Vec<Value> {
+    fn answers(peer: &Arc<Peer>, text: &str) -> Vec<Value> {
         let mut sent = Vec::new();
         peer.take(text.as_bytes(), |line| sent.push(serde_json::from_slice(&line).unwrap()));
         sent

@@ -2,12 +2,13 @@
 //! once, and one that nobody waits for is refused. Knows nothing of how a
 //! message travels.
 
+use super::ask::Asked;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Progress that its caller has not taken yet; older reports are dropped, as
 /// each one replaces those before it.
@@ -36,21 +37,32 @@ pub(super) enum Event {
 }
 
 /// One request that waits for its answer.
-#[derive(Debug)]
 pub(super) struct Slot {
     /// Its id, and its progress token.
     pub id: u64,
     /// Whether the whole message has gone out, so that the server may act on it.
     pub sent: AtomicBool,
     wants_progress: bool,
+    /// Takes what the server asks while it works on this.
+    pub asked: Option<Asked>,
     state: Mutex<State>,
     wake: Condvar,
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slot").field("id", &self.id).field("state", &self.state).finish()
+    }
 }
 
 #[derive(Debug, Default)]
 struct State {
     progress: VecDeque<Value>,
     outcome: Option<Outcome>,
+    /// Questions that are open, since when, and how long there were some before.
+    questions: usize,
+    since: Option<Instant>,
+    paused: Duration,
 }
 
 impl Slot {
@@ -81,23 +93,79 @@ impl Slot {
         self.wake.notify_one();
     }
 
+    /// The server asks something: the time until the answer is not the server's.
+    pub fn pause(&self) {
+        let mut state = self.state();
+        state.questions += 1;
+        state.since.get_or_insert_with(Instant::now);
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// The server has its answer.
+    pub fn resume(&self) {
+        let mut state = self.state();
+        state.questions = state.questions.saturating_sub(1);
+        if state.questions == 0
+            && let Some(since) = state.since.take()
+        {
+            state.paused += since.elapsed();
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// How much later than it was set a deadline is, for questions that were
+    /// asked meanwhile; nothing while one is open.
+    pub fn paused(&self) -> Option<Duration> {
+        let state = self.state();
+        (state.questions == 0).then_some(state.paused)
+    }
+
+    /// Waits as [`Slot::wait`] does, but counts no time in which the server waits for an answer.
+    pub fn wait_patiently(&self, deadline: Option<Instant>) -> Event {
+        let Some(deadline) = deadline else { return self.wait(None) };
+        let mut until = Some(deadline);
+        loop {
+            match (self.wait_until(until, true), self.paused()) {
+                (Some(event), _) if !matches!(event, Event::TimedOut) => return event,
+                (_, None) => until = None,
+                (Some(_), Some(paused)) if deadline + paused <= Instant::now() => return Event::TimedOut,
+                (_, Some(paused)) => until = Some(deadline + paused),
+            }
+        }
+    }
+
     /// Waits for the next thing to happen; for its one caller only. Progress
     /// comes before the outcome, so that none is lost.
     pub fn wait(&self, deadline: Option<Instant>) -> Event {
+        loop {
+            if let Some(event) = self.wait_until(deadline, false) {
+                return event;
+            }
+        }
+    }
+
+    /// The same; also returns, with nothing, when a question was opened or closed and `restless`.
+    fn wait_until(&self, deadline: Option<Instant>, restless: bool) -> Option<Event> {
         let mut state = self.state();
+        let asked = (state.questions, state.paused);
         loop {
             if let Some(progress) = state.progress.pop_front() {
-                return Event::Progress(progress);
+                return Some(Event::Progress(progress));
             }
             if let Some(outcome) = state.outcome.take() {
-                return Event::Done(outcome);
+                return Some(Event::Done(outcome));
+            }
+            if restless && asked != (state.questions, state.paused) {
+                return None;
             }
             state = match deadline {
                 None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        return Event::TimedOut;
+                        return Some(Event::TimedOut);
                     }
                     self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
@@ -118,17 +186,38 @@ impl Pending {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// An id for a request whose answer nobody waits for.
+    pub fn id(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Makes room for one more answer. Ids are never used twice.
+    #[cfg(test)]
     pub fn open(self: &Arc<Self>, wants_progress: bool) -> Waiting {
+        self.open_for(wants_progress, None)
+    }
+
+    /// The same, for a request during which the server may ask something.
+    pub fn open_for(self: &Arc<Self>, wants_progress: bool, asked: Option<Asked>) -> Waiting {
         let slot = Arc::new(Slot {
-            id: self.last.fetch_add(1, Ordering::Relaxed) + 1,
+            id: self.id(),
             sent: AtomicBool::new(false),
             wants_progress,
+            asked,
             state: Mutex::default(),
             wake: Condvar::new(),
         });
         self.slots().insert(slot.id, Arc::clone(&slot));
         Waiting { pending: Arc::clone(self), slot }
+    }
+
+    /// The request during which a question may have been asked: the one of this
+    /// id, else the latest that takes questions. A server that asks over its
+    /// pipe does not say which one it works on.
+    pub fn asking(&self, id: Option<u64>) -> Option<Arc<Slot>> {
+        let slots = self.slots();
+        let exact = id.and_then(|id| slots.get(&id)).filter(|slot| slot.asked.is_some());
+        exact.or_else(|| slots.values().filter(|s| s.asked.is_some()).max_by_key(|s| s.id)).cloned()
     }
 
     /// Hands over an answer; `false` when nobody waits for that id.

@@ -2,7 +2,8 @@
 //! failed. Knows nothing of what the connection is for.
 
 use super::cancel::Cancel;
-use super::client::{Client, Handshake, Inner, Link, Options, raw};
+use super::client::{Client, Inner, Link, Options, raw};
+use super::era::{self, Era, Handshake, REVISIONS, STATELESS};
 use super::error::{printable, quote_stderr, seconds};
 use super::jsonrpc;
 use super::peer::{Hooks, Limits, Peer};
@@ -11,14 +12,17 @@ use super::streamable::Streamable;
 use crate::config::inherit::inherited;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind, Result};
+use crate::log;
 use crate::settings::{self, Settings};
 use crate::util::Env;
-use serde_json::json;
-use std::sync::{Arc, Mutex, PoisonError};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// The revisions of the protocol that begin with `initialize`, newest first; the first is what we ask for.
-const REVISIONS: [&str; 5] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
+/// How long a server that nobody knows yet may think about a greeting that it
+/// may not know, before it is greeted in the other way.
+const PROBE: Duration = Duration::from_secs(5);
 
 const START_TIMEOUT_HINT: &str =
     "give it longer with pool.startTimeout, or with startTimeout in the server's \"mcpx\" block";
@@ -35,30 +39,26 @@ pub struct Connect<'a> {
     pub settings: &'a Settings,
     /// What the server may cause here.
     pub hooks: Hooks,
+    /// The revision that it spoke the last time.
+    pub remembered: Option<&'a str>,
 }
 
-impl Client {
-    /// Starts or connects to a server and initializes it, within its start
-    /// time-out. On failure nothing that was started is left, and the error
-    /// ([`Kind::Unavailable`], [`Kind::Timeout`], [`Kind::Cancelled`] or
-    /// [`Kind::Refused`]) says why with the server's last words.
-    pub fn start(connect: Connect, cancel: &Cancel) -> Result<Client> {
-        let Connect { def, env, settings, hooks } = connect;
-        let start_timeout =
-            def.options.start_timeout.unwrap_or_else(|| settings.get(&settings::POOL_START_TIMEOUT));
-        let deadline = Instant::now() + start_timeout;
+impl Connect<'_> {
+    /// The connection, as yet without a word said.
+    fn client(&self, start_timeout: Duration) -> Result<Client> {
+        let Connect { def, env, settings, .. } = self;
         let limit = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let limits = Limits {
             message: limit(settings.get(&settings::MCP_MAX_MESSAGE)),
             depth: limit(settings.get(&settings::MCP_MAX_DEPTH).unsigned_abs()),
         };
         let kill_grace = settings.get(&settings::POOL_KILL_GRACE);
-        let peer = Peer::new(&def.name, limits, hooks);
+        let peer = Peer::new(&def.name, limits, self.hooks.clone());
         let link = match &def.transport {
             Transport::Stdio { command, args, env: own, cwd } => {
                 let mut env = match &def.options.inherit_env {
                     Some(patterns) => inherited(patterns, env),
-                    None => env.clone(),
+                    None => Env::clone(env),
                 };
                 for (name, value) in own {
                     env.set(name, value);
@@ -70,35 +70,173 @@ impl Client {
             }
             Transport::Http { url, headers } => Link::Http(Streamable::new(url, headers, env, &peer)?),
         };
-        let client = Client(Arc::new(Inner {
+        Ok(Client(Arc::new(Inner {
             peer,
             link,
             started: Mutex::default(),
+            stamp: RwLock::default(),
+            sampling: false,
             stop_grace: settings.get(&settings::POOL_STOP_GRACE),
             kill_grace,
             start_timeout,
-        }));
-        match client.initialize(deadline, cancel) {
-            Ok(()) => Ok(client),
-            Err(e) => {
-                let e = client.explain_start(e);
+        })))
+    }
+}
+
+impl Client {
+    /// Starts or connects to a server and initializes it, within its start
+    /// time-out. On failure nothing that was started is left, and the error
+    /// ([`Kind::Unavailable`], [`Kind::Timeout`], [`Kind::Cancelled`] or
+    /// [`Kind::Refused`]) says why with the server's last words.
+    pub fn start(connect: Connect, cancel: &Cancel) -> Result<Client> {
+        let (def, settings) = (connect.def, connect.settings);
+        let start_timeout =
+            def.options.start_timeout.unwrap_or_else(|| settings.get(&settings::POOL_START_TIMEOUT));
+        let deadline = Instant::now() + start_timeout;
+        let wanted = def.options.protocol.clone();
+        let wanted = wanted.unwrap_or_else(|| settings.get(&settings::UPSTREAM_PROTOCOL));
+        let eras =
+            era::order(&wanted, connect.remembered, &def.transport).map_err(|e| e.server(&def.name))?;
+        let mut client = connect.client(start_timeout)?;
+        let mut refused: Option<Error> = None;
+        for (at, era) in eras.iter().enumerate() {
+            let is_last = at + 1 == eras.len();
+            // Some servers stay with the era in which they were first greeted.
+            if refused.is_some() && client.pid().is_some() {
                 client.0.end(Duration::ZERO, "was stopped");
-                Err(e)
+                client = connect.client(start_timeout)?;
             }
+            let limit = match era {
+                Era::Stateless if !is_last => deadline.min(Instant::now() + PROBE),
+                _ => deadline,
+            };
+            let Err(e) = client.greet(*era, limit, cancel) else { return Ok(client) };
+            if !is_last && client.may_be_of_another_era(*era, &e, connect.remembered) {
+                log::debug(format_args!("{} refused {}: {}", def.name, era.greeting(), e.message()));
+                refused.get_or_insert(e);
+                continue;
+            }
+            // What both refused is told by the answer to the first greeting.
+            let e = match refused.take() {
+                Some(first) if era::is_other_era(&e) && *era == Era::Stateless => first,
+                _ => e,
+            };
+            let e = client.explain_start(e, era.greeting());
+            client.0.end(Duration::ZERO, "was stopped");
+            return Err(e);
+        }
+        Err(Error::new(Kind::Internal, "no way to greet a server").server(&def.name))
+    }
+
+    /// Whether a greeting failed in a way that the other one may not.
+    fn may_be_of_another_era(&self, era: Era, e: &Error, remembered: Option<&str>) -> bool {
+        // With a process that has ended there is nothing to be tried, unless it was
+        // another kind of server the last time.
+        let ended = self.pid().is_some() && self.is_closed();
+        match (era, e.kind()) {
+            (_, Kind::Cancelled | Kind::Config | Kind::Internal) => false,
+            (Era::Initialize(_), _) => era::is_other_era(e),
+            (Era::Stateless, _) if self.pid().is_some() => !ended || remembered.is_some(),
+            // A 401 or 403, and a server that is not there, stay what they are.
+            (Era::Stateless, Kind::Refused | Kind::Busy) => false,
+            (Era::Stateless, Kind::Timeout) => true,
+            (Era::Stateless, _) => matches!(&self.0.link, Link::Http(http) if http.was_reached()),
+        }
+    }
+
+    /// Begins in one era.
+    pub(super) fn greet(&self, era: Era, deadline: Instant, cancel: &Cancel) -> Result<()> {
+        match era {
+            Era::Initialize(revision) => self.initialize(revision, deadline, cancel),
+            Era::Stateless => self.discover(deadline, cancel),
+        }
+    }
+
+    /// The era in which the server was greeted last.
+    pub(super) fn era(&self) -> Era {
+        let revision = self.protocol();
+        let known = REVISIONS.iter().find(|known| **known == revision);
+        match known {
+            _ if revision == STATELESS => Era::Stateless,
+            known => Era::Initialize(known.unwrap_or(&REVISIONS[0])),
+        }
+    }
+
+    /// What we offer to do for the server.
+    fn capabilities_of_ours(&self) -> Value {
+        let hooks = &self.0.peer.hooks;
+        let mut capabilities = json!({});
+        if !(hooks.roots)().is_empty() {
+            capabilities["roots"] = json!({});
+        }
+        if hooks.asked.is_some() {
+            capabilities["elicitation"] = json!({ "form": {}, "url": {} });
+        }
+        if hooks.asked.is_some() && self.0.sampling {
+            capabilities["sampling"] = json!({});
+        }
+        capabilities
+    }
+
+    /// `server/discover`. Nothing follows, but a request to be told of changes.
+    fn discover(&self, deadline: Instant, cancel: &Cancel) -> Result<()> {
+        let inner = &*self.0;
+        let stamp = Arc::new(era::stamp(&self.capabilities_of_ours())?);
+        if let Link::Http(http) = &inner.link {
+            http.set_protocol(STATELESS);
+        }
+        let options = Options::new(cancel);
+        let ask = || self.send("server/discover", None, Some(deadline), &stamp, &options);
+        let outcome = match ask() {
+            // It says that it does speak this very revision.
+            Err(e) if era::offers_stateless(&e) => ask(),
+            outcome => outcome,
+        };
+        let said = outcome.and_then(|result| {
+            Handshake::discovered(&result).ok_or_else(|| {
+                let what = format!("{} does not speak MCP revision {STATELESS}", inner.peer.server);
+                // As if it had refused: the other era is to be tried.
+                Error::new(Kind::Tool, what).server(&inner.peer.server)
+            })
+        });
+        let said = match said {
+            Ok(said) => said,
+            Err(e) => {
+                if let Link::Http(http) = &inner.link {
+                    http.forget_session();
+                }
+                return Err(e);
+            }
+        };
+        let changes = said.changes();
+        *inner.started.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(said);
+        *inner.stamp.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&stamp);
+        if changes.as_object().is_some_and(|all| !all.is_empty()) {
+            self.subscribe(&raw(&json!({ "notifications": changes }))?, &stamp);
+        }
+        Ok(())
+    }
+
+    /// Asks to be told of changes, for as long as the connection lasts. The
+    /// answer, which comes at the end, is of no use.
+    fn subscribe(&self, params: &RawValue, stamp: &era::Stamp) {
+        const METHOD: &str = "subscriptions/listen";
+        let inner = &*self.0;
+        let id = inner.peer.pending.id();
+        let line = jsonrpc::request(id, METHOD, Some(params), false, stamp);
+        match &inner.link {
+            Link::Stdio(stdio) => drop(stdio.send(line, None)),
+            Link::Http(http) => http.listen_statelessly(METHOD, line),
         }
     }
 
     /// `initialize` and `notifications/initialized`.
-    pub(super) fn initialize(&self, deadline: Instant, cancel: &Cancel) -> Result<()> {
+    fn initialize(&self, revision: &str, deadline: Instant, cancel: &Cancel) -> Result<()> {
         let inner = &*self.0;
-        let mut capabilities = json!({});
-        if !(inner.peer.hooks.roots)().is_empty() {
-            capabilities["roots"] = json!({});
-        }
         let params = raw(&json!({
-            "protocolVersion": REVISIONS[0],
-            "capabilities": capabilities,
-            "clientInfo": { "name": "mcpx", "version": env!("CARGO_PKG_VERSION") },
+            "protocolVersion": revision,
+            "capabilities": self.capabilities_of_ours(),
+            "clientInfo": era::client_info(),
         }))?;
         let options = Options::new(cancel).timeout(deadline.saturating_duration_since(Instant::now()));
         let result = self.request("initialize", Some(params), options)?;
@@ -110,7 +248,7 @@ impl Client {
             .map_err(|e| unusable(format!("answered initialize with something else: {e}")))?;
         if !REVISIONS.contains(&said.protocol_version.as_str()) {
             return Err(unusable(format!(
-                "speaks MCP revision \"{}\", which mcpx does not know (it knows {})",
+                "speaks MCP revision \"{}\", which mcpx does not know (it knows {STATELESS}, {})",
                 printable(&said.protocol_version, 40),
                 REVISIONS.join(", ")
             )));
@@ -127,7 +265,7 @@ impl Client {
     }
 
     /// Says of a failed start what the server said, and what could be done.
-    fn explain_start(&self, e: Error) -> Error {
+    fn explain_start(&self, e: Error, greeting: &str) -> Error {
         let inner = &*self.0;
         let server = &inner.peer.server;
         let new = |kind, message| Error::new(kind, message).server(server);
@@ -139,20 +277,22 @@ impl Client {
                 Kind::Timeout => new(
                     Kind::Timeout,
                     format!(
-                        "the server {server} did not answer initialize within {} (startTimeout)",
+                        "the server {server} did not answer {greeting} within {} (startTimeout)",
                         seconds(inner.start_timeout)
                     ),
                 )
                 .hint(START_TIMEOUT_HINT),
                 Kind::Tool | Kind::Usage => new(Kind::Unavailable, e.message().to_owned()),
-                // That it was about initialize is of no use to anybody here.
-                Kind::Unavailable => match e.message().strip_prefix("initialize was not ") {
-                    Some(rest) => {
-                        let why = rest.split_once(": ").map_or(rest, |(_, why)| why);
-                        new(Kind::Unavailable, why.to_owned())
+                // That it was about the greeting is of no use to anybody here.
+                Kind::Unavailable => {
+                    match e.message().strip_prefix(greeting).and_then(|m| m.strip_prefix(" was not ")) {
+                        Some(rest) => {
+                            let why = rest.split_once(": ").map_or(rest, |(_, why)| why);
+                            new(Kind::Unavailable, why.to_owned())
+                        }
+                        None => e,
                     }
-                    None => e,
-                },
+                }
                 _ => e,
             };
         };
@@ -160,7 +300,7 @@ impl Client {
         if let Some(closed) = inner.peer.closed() {
             let e = new(
                 Kind::Unavailable,
-                format!("the server {server} {} before it answered initialize{}", closed.what, closed.detail),
+                format!("the server {server} {} before it answered {greeting}{}", closed.what, closed.detail),
             );
             return if noise.is_empty() { e } else { e.hint(NOISE_HINT) };
         }
@@ -168,7 +308,7 @@ impl Client {
         match e.kind() {
             Kind::Timeout => {
                 let message = format!(
-                    "the server {server} did not answer initialize within {} (startTimeout){noise}{stderr}",
+                    "the server {server} did not answer {greeting} within {} (startTimeout){noise}{stderr}",
                     seconds(inner.start_timeout)
                 );
                 new(Kind::Timeout, message).hint(if noise.is_empty() {

@@ -96,6 +96,8 @@ impl Stdio {
             stderr: Arc::clone(&stderr),
             kill_grace: program.kill_grace,
         };
+        let late = Arc::clone(&writer);
+        peer.send_late_through(move |line| drop(late.send(line, None)));
         let reader = ending.clone();
         let (reading, finished) = mpsc::channel::<()>();
         thread::spawn(&format!("out {}", peer.server), move || {
@@ -194,7 +196,7 @@ fn how(exit: Exit) -> String {
 
 /// Reads to the end of the stream and hands each line to the peer. Whatever
 /// the lines hold, only the stream's end ends it.
-fn read(mut stream: impl Read, peer: &Peer, mut send: impl FnMut(Vec<u8>)) {
+fn read(mut stream: impl Read, peer: &Arc<Peer>, mut send: impl FnMut(Vec<u8>)) {
     let limit = peer.limits.message;
     let mut buffer = vec![0; BUFFER];
     // The bytes of `buffer` before `filled` are an unfinished line.

@@ -4,8 +4,10 @@
 //! of itself. Knows nothing of who asks.
 
 use super::cancel::{Cancel, CancelGuard};
+use super::era;
 use super::error::{Subject, printable, seconds};
 use super::http::{self, Ask, Failure, Interrupt, Lease, Reply, Web};
+use super::mirror;
 use super::peer::Peer;
 use super::pending::{Event, Outcome, Slot};
 use super::sse::{Events, Next};
@@ -15,8 +17,8 @@ use crate::proc::thread;
 use crate::util::Env;
 use serde_json::{Map, Value};
 use std::io::BufRead;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Redirects that one message follows; a sound server needs one, for a slash.
@@ -34,11 +36,10 @@ const RETRY: Duration = Duration::from_secs(1);
 const TOO_SHORT: Duration = Duration::from_millis(5);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// A stream that is silent for so long is begun anew: what lies between may have forgotten it.
-const SILENCE: Duration = Duration::from_secs(300);
-
 /// Answers that are read to their end only to keep the connection, at the same time.
 const DRAINS: usize = 2;
+
+mod listen;
 
 pub(super) struct Streamable {
     peer: Arc<Peer>,
@@ -51,6 +52,8 @@ pub(super) struct Streamable {
     /// Given when the connection is no longer wanted.
     closing: Cancel,
     drains: AtomicUsize,
+    /// Something has answered there, whatever it was.
+    reached: AtomicBool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,6 +62,12 @@ struct Session {
     number: u64,
     id: Option<String>,
     protocol: Option<String>,
+}
+
+impl Session {
+    fn is_stateless(&self) -> bool {
+        self.protocol.as_deref().is_some_and(era::is_stateless)
+    }
 }
 
 /// How far an exchange came.
@@ -97,7 +106,7 @@ impl Streamable {
         let ours =
             ["content-type", "accept", "mcp-session-id", "mcp-protocol-version", "content-length", "host"];
         let headers = headers.iter().filter(|(name, _)| !ours.contains(&name.to_ascii_lowercase().as_str()));
-        Ok(Arc::new(Streamable {
+        let http = Arc::new(Streamable {
             peer: Arc::clone(peer),
             url: url.to_owned(),
             headers: headers.cloned().collect(),
@@ -106,7 +115,31 @@ impl Streamable {
             renewing: Mutex::default(),
             closing: Cancel::new(),
             drains: AtomicUsize::new(0),
-        }))
+            reached: AtomicBool::new(false),
+        });
+        let late = Arc::downgrade(&http);
+        peer.send_late_through(move |line| {
+            if let Some(http) = late.upgrade() {
+                http.notify_later(line);
+            }
+        });
+        Ok(http)
+    }
+
+    /// Whether anything has answered at the URL.
+    pub fn was_reached(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
+    }
+
+    /// Whether the server is of the stateless era.
+    pub fn is_stateless(&self) -> bool {
+        lock(&self.session).is_stateless()
+    }
+
+    /// Begins as if nothing had been said yet.
+    pub fn forget_session(&self) {
+        let mut session = lock(&self.session);
+        *session = Session { number: session.number, ..Session::default() };
     }
 
     /// The negotiated revision, which goes along from now on.
@@ -136,9 +169,11 @@ impl Streamable {
         session: &Session,
         url: &str,
         line: &[u8],
+        said: &[(String, String)],
         timeout: Option<Duration>,
     ) -> Result<Reply, Failure> {
         let mut headers = self.headers(session, "application/json, text/event-stream", None);
+        headers.extend_from_slice(said);
         headers.push(("Content-Type".into(), "application/json".into()));
         let body = Some(line.trim_ascii_end());
         lease.send(&Ask { method: "POST", url, headers: &headers, body, timeout, silence: None })
@@ -158,20 +193,26 @@ impl Streamable {
         let lease = self.web.lease();
         let _guard = interrupt_on(cancel, lease.interrupter());
         let mut url = self.url.clone();
+        let mut said = Vec::new();
+        if session.is_stateless() {
+            said = mirror::of_request(subject.method, subject.params);
+            said.extend_from_slice(subject.mirrored);
+        }
         for _ in 0..=REDIRECTS {
-            let sent = self.post(&lease, &session, &url, line, left(deadline));
+            let sent = self.post(&lease, &session, &url, line, &said, left(deadline));
             // Set before anybody can hear of a failure: only a certain "not sent" takes it back.
             slot.sent.store(!matches!(sent, Err(Failure::NotSent(_))), Ordering::Release);
             let mut reply = match sent {
                 Ok(reply) => reply,
                 Err(failure) => return Ok(Exchange::Over(self.failed(failure, tick))),
             };
+            self.reached.store(true, Ordering::Relaxed);
             match reply.status {
                 200..=299 => {
                     if subject.method == "initialize" {
                         lock(&self.session).id = reply.header("mcp-session-id").map(str::to_owned);
                     }
-                    return self.answered(lease, reply, deadline, cancel, tick);
+                    return self.answered(lease, reply, slot.id, deadline, cancel, tick);
                 }
                 301 | 302 | 303 | 307 | 308 => {
                     let location = reply.header("location").unwrap_or_default().to_owned();
@@ -245,7 +286,7 @@ impl Streamable {
                     None => e,
                 }
             }
-            404 | 405 | 406 | 410 | 415 if subject.method == "initialize" => self
+            404 | 405 | 406 | 410 | 415 if matches!(subject.method, "initialize" | "server/discover") => self
                 .unusable(Kind::Unavailable, said)
                 .hint("is this the URL of its MCP endpoint (streamable HTTP)? The older HTTP+SSE transport is not supported"),
             // It may have begun to work on it.
@@ -260,12 +301,13 @@ impl Streamable {
         self: &Arc<Self>,
         lease: Lease,
         mut reply: Reply,
+        id: u64,
         deadline: Option<Instant>,
         cancel: &Cancel,
         tick: Tick,
     ) -> Result<Exchange> {
         match reply.media_type().as_str() {
-            "text/event-stream" => self.stream(lease, reply, deadline, cancel, tick),
+            "text/event-stream" => self.stream(lease, reply, id, deadline, cancel, tick),
             "application/json" => {
                 let limit = self.peer.limits.message;
                 let body = match reply.read(limit) {
@@ -319,6 +361,7 @@ impl Streamable {
         self: &Arc<Self>,
         mut lease: Lease,
         reply: Reply,
+        id: u64,
         deadline: Option<Instant>,
         cancel: &Cancel,
         tick: Tick,
@@ -334,7 +377,7 @@ impl Streamable {
                         resumed = 0;
                         last_event = event.id.or(last_event);
                         retry = event.retry.unwrap_or(retry).min(RETRY_MOST);
-                        self.peer.take(&event.data, |line| self.notify(line));
+                        self.peer.take_for(Some(id), &event.data, |line| self.notify(line));
                         if let Some(event) = tick(Instant::now()) {
                             drop(guard);
                             self.drain(lease, events.into_inner());
@@ -347,7 +390,9 @@ impl Streamable {
                 }
             };
             let out_of_time = left(deadline).is_some_and(|left| left < retry);
-            if last_event.is_none() || resumed == RESUMES || out_of_time {
+            // In the stateless era there is nothing to be taken up again.
+            let lost = last_event.is_none() || self.is_stateless();
+            if lost || resumed == RESUMES || out_of_time {
                 return Ok(Exchange::Over(self.cut_off(&end, deadline, tick)));
             }
             resumed += 1;
@@ -426,7 +471,7 @@ impl Streamable {
     pub fn notify(&self, line: Vec<u8>) {
         let session = lock(&self.session).clone();
         let lease = self.web.lease();
-        match self.post(&lease, &session, &self.url, &line, Some(NOTIFY)) {
+        match self.post(&lease, &session, &self.url, &line, &[], Some(NOTIFY)) {
             Ok(mut reply) => drop(reply.read(64 * 1024)),
             Err(failure) => {
                 log::debug(format_args!("{}: a notification failed: {failure:?}", self.peer.server))
@@ -438,49 +483,6 @@ impl Streamable {
     pub fn notify_later(self: &Arc<Self>, line: Vec<u8>) {
         let http = Arc::clone(self);
         let _ = thread::spawn(&format!("tell {}", self.peer.server), move || http.notify(line));
-    }
-
-    /// Listens to what the server says of itself, for this session and on a
-    /// thread of its own, if the server offers that.
-    pub fn listen(self: &Arc<Self>) {
-        let http = Arc::clone(self);
-        let number = lock(&self.session).number;
-        if let Err(e) = thread::spawn(&format!("sse {}", self.peer.server), move || http.hear(number)) {
-            log::warn(format_args!("not listening to {}: {e}", self.peer.server));
-        }
-    }
-
-    fn hear(self: &Arc<Self>, number: u64) {
-        let (wake, woken) = mpsc::channel();
-        let _guard = self.closing.on_cancel(move || {
-            let _ = wake.send(());
-        });
-        let (mut last_event, mut retry) = (None, RETRY);
-        while !self.closing.is_cancelled() && lock(&self.session).number == number {
-            let lease = self.web.lease();
-            let _guard = interrupt_on(&self.closing, lease.interrupter());
-            match self.get(&lease, last_event.as_deref(), None, Some(SILENCE)) {
-                Ok(reply) if reply.status == 200 && reply.media_type() == "text/event-stream" => {
-                    let mut events = Events::new(reply.body, self.peer.limits.message);
-                    let mut heard = false;
-                    while let Ok(Next::Event(event)) = events.next() {
-                        heard = true;
-                        last_event = event.id.or(last_event);
-                        retry = event.retry.unwrap_or(retry).min(RETRY_MOST);
-                        self.peer.take(&event.data, |line| self.notify(line));
-                    }
-                    if !heard {
-                        retry = (retry * 2).min(RETRY_MOST);
-                    }
-                }
-                // It offers none (405), or knows the session no more.
-                Ok(_) => return,
-                Err(_) => retry = (retry * 2).min(RETRY_MOST),
-            }
-            if woken.recv_timeout(retry).is_ok() {
-                return;
-            }
-        }
     }
 
     /// Ends everything that is under way, without a word to the server.

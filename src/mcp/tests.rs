@@ -56,7 +56,7 @@ fn env() -> Env {
 }
 
 fn connect(def: &ServerDef, settings: &Settings, hooks: Hooks) -> Result<Client, Error> {
-    Client::start(Connect { def, env: &env(), settings, hooks }, &Cancel::new())
+    Client::start(Connect { def, env: &env(), settings, hooks, remembered: None }, &Cancel::new())
 }
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
@@ -415,7 +415,8 @@ fn a_start_may_be_cancelled_and_leaves_nothing() {
     });
     let def = def("sh", &["-c", &format!("echo $$ > {}; exec sleep 1000", file.display())]);
     let settings = Settings::defaults();
-    let connect = Connect { def: &def, env: &env(), settings: &settings, hooks: Hooks::default() };
+    let connect =
+        Connect { def: &def, env: &env(), settings: &settings, hooks: Hooks::default(), remembered: None };
     let e = Client::start(connect, &cancel).err().unwrap();
     assert_eq!(e.kind(), Kind::Cancelled);
     let (pid, ticks) = leaver.join().unwrap();

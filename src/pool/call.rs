@@ -11,6 +11,7 @@ use super::server::{Limits, Server};
 use super::{Call, Caller, Pool};
 use crate::catalog::validate;
 use crate::error::{Error, Kind, Result};
+use crate::mcp;
 use crate::observe::{Event, kinds};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -29,6 +30,8 @@ struct Params<'a> {
 struct Prepared {
     tool: String,
     params: Box<RawValue>,
+    /// Arguments that go along in headers too.
+    mirrored: Vec<(String, String)>,
 }
 
 /// One call on its way.
@@ -131,7 +134,7 @@ impl Errand<'_> {
             None => {
                 let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
                 let timeout = Some(left.map_or(limits.start_timeout, |l| l.min(limits.start_timeout)));
-                let options = Options { timeout, cancel: self.call.cancel, progress: None };
+                let options = Options { timeout, ..Options::new(self.call.cancel) };
                 let known = match server.core.list(&lease.upstream, &options, known.as_ref()) {
                     Ok(known) => known,
                     Err(error) => return self.unsent(error, &lease),
@@ -152,7 +155,13 @@ impl Errand<'_> {
         if timeout.is_some_and(|t| t.is_zero()) {
             return Err(Error::new(Kind::Timeout, "timed out before the call was sent").tool(prepared.tool));
         }
-        let options = Options { timeout, cancel: self.call.cancel, progress: self.call.progress.clone() };
+        let options = Options {
+            timeout,
+            cancel: self.call.cancel,
+            progress: self.call.progress.clone(),
+            asked: self.call.asked.clone(),
+            mirrored: &prepared.mirrored,
+        };
         let outcome = lease.upstream.request("tools/call", Some(prepared.params), &options);
         let error = match outcome {
             Ok(result) => {
@@ -251,9 +260,13 @@ impl Errand<'_> {
             let value: Value = serde_json::from_str(arguments.get()).map_err(|e| wrong(e.to_string()))?;
             validate::arguments(&tool.input_schema, &value).map_err(wrong)?;
         }
+        let mirrored = match mcp::is_stateless(&known.schema.protocol) {
+            true => mcp::mirrored(&tool.input_schema, arguments),
+            false => Vec::new(),
+        };
         let params = to_raw_value(&Params { name: &tool.name, arguments })
             .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
-        Ok(Prepared { tool: tool.name.clone(), params })
+        Ok(Prepared { tool: tool.name.clone(), params, mirrored })
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::mcp::{Cancel, Hooks, Options};
+pub use crate::mcp::{Asked, Cancel, Hooks, Options};
 
 /// What a server said of itself when it was started.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,11 +66,13 @@ pub trait Upstream: Send + Sync {
 pub trait Connector: Send + Sync {
     /// Starts the server and initialises it within its `startTimeout`. On
     /// failure, or when `cancel` is pulled, nothing of it is left running.
+    /// `remembered` is the protocol revision that it spoke the last time.
     fn connect(
         &self,
         def: &ServerDef,
         settings: &Settings,
         hooks: Hooks,
+        remembered: Option<&str>,
         cancel: &Cancel,
     ) -> Result<Arc<dyn Upstream>>;
 }
@@ -87,9 +89,11 @@ impl Connector for McpConnector {
         def: &ServerDef,
         settings: &Settings,
         hooks: Hooks,
+        remembered: Option<&str>,
         cancel: &Cancel,
     ) -> Result<Arc<dyn Upstream>> {
-        let client = Client::start(Connect { def, env: &self.env, settings, hooks }, cancel)?;
+        let connect = Connect { def, env: &self.env, settings, hooks, remembered };
+        let client = Client::start(connect, cancel)?;
         Ok(Arc::new(client))
     }
 }

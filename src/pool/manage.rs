@@ -25,6 +25,8 @@ pub struct InstanceStatus {
     pub key: String,
     /// `starting`, `ready`, `stopping`, or `failed`: not running, and in its cool-down.
     pub state: &'static str,
+    /// The protocol revision that it is spoken to in, once that is known.
+    pub protocol: Option<String>,
     /// The child's pid; absent for a server over HTTP.
     pub pid: Option<u32>,
     /// Since it was started.
@@ -225,6 +227,7 @@ fn row(core: &Core, instance: &Arc<Instance>, trouble: Option<&String>) -> Insta
             Phase::Ready => "ready",
             Phase::Draining | Phase::Stopping | Phase::Over => "stopping",
         },
+        protocol: look.upstream.as_ref().map(|u| u.about().protocol),
         pid: look.upstream.as_ref().and_then(|u| u.pid()),
         uptime: look.started.elapsed(),
         calls: look.calls,

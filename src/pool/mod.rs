@@ -35,7 +35,7 @@ mod testing;
 mod tests;
 mod ticket;
 
-pub use self::connect::{About, Cancel, Connector, Hooks, Options, Progress, Upstream};
+pub use self::connect::{About, Asked, Cancel, Connector, Hooks, Options, Progress, Upstream};
 pub use self::manage::InstanceStatus;
 pub use self::schema::{Namespace, STILL_STARTING};
 pub use self::scope::Scope;
@@ -97,6 +97,8 @@ pub struct Call<'a> {
     pub cancel: &'a Cancel,
     /// Who wants to hear of progress.
     pub progress: Option<Progress>,
+    /// Who takes what the server asks meanwhile.
+    pub asked: Option<Asked>,
 }
 
 /// Refuses a tool of a server, or lets it pass.

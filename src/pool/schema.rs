@@ -224,9 +224,7 @@ impl Refresher {
         loop {
             let limit = self.0.lock().pace.listing;
             // A failure leaves what was known; whoever calls next hears of it from the server.
-            let _ = self
-                .0
-                .read(upstream, &Options { timeout: Some(limit), cancel: &Cancel::new(), progress: None });
+            let _ = self.0.read(upstream, &Options { timeout: Some(limit), ..Options::new(&Cancel::new()) });
             let mut state = self.0.lock();
             if state.refreshing != Some(true) {
                 return;
@@ -405,7 +403,7 @@ impl Pool {
                 continue;
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            let options = Options { timeout: Some(left), cancel: &cancel, progress: None };
+            let options = Options { timeout: Some(left), ..Options::new(&cancel) };
             return match server.core.list(&lease.upstream, &options, before.as_ref()) {
                 Ok(known) => {
                     lease.instance.note_answer(false);

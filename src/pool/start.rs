@@ -10,7 +10,7 @@ use crate::error::{Error, Kind};
 use crate::log;
 use crate::observe::kinds;
 use crate::proc;
-use crate::settings::Settings;
+use crate::settings::{CATALOG_CACHE_TTL, Settings};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -45,7 +45,10 @@ impl Attempt {
     fn run(&mut self, settings: &Settings) {
         let instance = &self.instance;
         let def = placed(&instance.def, &instance.key);
-        let outcome = instance.core.connector().connect(&def, settings, hooks(instance), &instance.start);
+        let known = instance.core.known(settings.get(&CATALOG_CACHE_TTL));
+        let spoken = known.as_ref().map(|known| known.schema.protocol.as_str());
+        let connector = instance.core.connector();
+        let outcome = connector.connect(&def, settings, hooks(instance), spoken, &instance.start);
         let upstream = match outcome {
             Ok(upstream) => upstream,
             Err(error) => {
@@ -125,5 +128,6 @@ fn hooks(instance: &Arc<Instance>) -> Hooks {
             }
         }),
         roots: Arc::new(move || roots.clone()),
+        asked: None,
     }
 }

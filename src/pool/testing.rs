@@ -289,6 +289,7 @@ impl Connector for Starter {
         def: &ServerDef,
         _settings: &Settings,
         hooks: Hooks,
+        _remembered: Option<&str>,
         cancel: &Cancel,
     ) -> Result<Arc<dyn Upstream>> {
         let id = self.0.starts.fetch_add(1, Ordering::SeqCst) + 1;
@@ -423,6 +424,7 @@ pub(super) fn call(
             permit: None,
             cancel,
             progress: None,
+            asked: None,
         },
         caller,
     )?;

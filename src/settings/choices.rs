@@ -21,6 +21,17 @@ pub const SHARING: &[Choice] = &[
     ("exclusive", "one call at a time; the rest queue in order"),
 ];
 
+/// Which revision of the protocol servers are spoken to in.
+pub const PROTOCOLS: &[Choice] = &[
+    ("auto", "what the server speaks; remembered, and found out again when it fails"),
+    ("2026-07-28", "the stateless revision"),
+    ("2025-11-25", "with `initialize`, as are those before it"),
+    ("2025-06-18", "with `initialize`"),
+    ("2025-03-26", "with `initialize`"),
+    ("2024-11-05", "with `initialize`"),
+    ("2024-10-07", "with `initialize`"),
+];
+
 /// When to print in colour.
 pub const COLOR: &[Choice] =
     &[("auto", "on a terminal, unless NO_COLOR is set"), ("always", "always"), ("never", "never")];

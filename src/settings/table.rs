@@ -30,6 +30,7 @@ pub static ALL: &[&dyn Declared] = &[
     &POOL_COOL_DOWN_MIN,
     &POOL_COOL_DOWN_MAX,
     &POOL_STDERR_TAIL,
+    &UPSTREAM_PROTOCOL,
     &MCP_MAX_MESSAGE,
     &MCP_MAX_DEPTH,
     &MCP_VALIDATE_ARGUMENTS,

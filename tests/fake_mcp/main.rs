@@ -15,6 +15,9 @@
 //!   --slow-start MS       answer `initialize` after that time
 //!   --never-initialize    never answer it
 //!   --protocol REVISION   answer it with that revision
+//!   --era ERA             `stateless`: know no `initialize`, and want metadata in each request;
+//!                         `sticky`: know both eras, and stay with that of the first request;
+//!                         anything else: know `initialize` alone, as without
 //!   --garbage-first       print lines that are not JSON before the first answer
 //!   --garbage-between     print one before each answer
 //!   --crlf                end lines with CR LF
@@ -70,6 +73,7 @@ struct Options {
     slow_start: Option<u64>,
     never_initialize: bool,
     protocol: Option<String>,
+    era: Option<String>,
     garbage_first: bool,
     garbage_between: bool,
     crlf: bool,
@@ -110,6 +114,7 @@ impl Options {
                 "--slow-start" => o.slow_start = Some(number(&flag, &value())),
                 "--never-initialize" => o.never_initialize = true,
                 "--protocol" => o.protocol = Some(value()),
+                "--era" => o.era = Some(value()),
                 "--garbage-first" => o.garbage_first = true,
                 "--garbage-between" => o.garbage_between = true,
                 "--crlf" => o.crlf = true,
@@ -142,6 +147,12 @@ impl Options {
     }
 }
 
+impl Options {
+    fn knows_stateless(&self) -> bool {
+        matches!(self.era.as_deref(), Some("stateless" | "sticky"))
+    }
+}
+
 fn usage(what: &str) -> ! {
     eprintln!("fake-mcp: {what}");
     exit(2)
@@ -169,6 +180,8 @@ struct Fake {
     asked: Mutex<HashMap<String, Sender<Value>>>,
     /// The answer to the request of `--ask`.
     answer: Mutex<Option<Value>>,
+    /// Whether the first request was of the stateless era.
+    modern: Mutex<Option<bool>>,
 }
 
 fn main() {
@@ -187,6 +200,7 @@ fn main() {
         serial: Mutex::new(0),
         asked: Mutex::default(),
         answer: Mutex::new(None),
+        modern: Mutex::new(None),
         options,
     });
     fake.note("start", Value::Null);
@@ -299,7 +313,18 @@ impl Fake {
                 self.take_notification(method, &message["params"]);
                 continue;
             };
+            if !self.is_of_its_era(&id, method, &message["params"]) {
+                continue;
+            }
             match method {
+                "server/discover" if self.options.knows_stateless() => self.discover(&id),
+                "subscriptions/listen" if self.options.knows_stateless() => {
+                    let about = json!({"io.modelcontextprotocol/subscriptionId": id});
+                    self.send(
+                        &json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                        "params": {"_meta": about, "notifications": message["params"]["notifications"]}}),
+                    );
+                }
                 "initialize" => self.initialize(&id, &message["params"]),
                 "ping" => self.answer(&id, json!({})),
                 "tools/list" => self.list(&id, &message["params"]),
@@ -311,6 +336,44 @@ impl Fake {
                 _ => self.refuse(&id, -32601, &format!("no such method: {method}")),
             }
         }
+    }
+
+    /// Refuses what belongs to another era than `--era` has.
+    fn is_of_its_era(&self, id: &Value, method: &str, params: &Value) -> bool {
+        const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+        let modern = params["_meta"][VERSION] == "2026-07-28";
+        let mut first = self.modern.lock().unwrap();
+        let first = *first.get_or_insert(modern);
+        let wanted = match self.options.era.as_deref() {
+            Some("stateless") => true,
+            Some("sticky") => first,
+            _ => return true,
+        };
+        if wanted && method == "initialize" {
+            let data = json!({"supported": ["2026-07-28"], "requested": params["protocolVersion"]});
+            self.send(&json!({"jsonrpc": "2.0", "id": id, "error":
+                {"code": -32022, "message": "Unsupported protocol version", "data": data}}));
+        } else if wanted && !modern {
+            self.refuse(id, -32602, "the metadata is missing");
+        } else if !wanted && modern {
+            self.refuse(id, -32600, "this server was initialized");
+        } else {
+            return true;
+        }
+        false
+    }
+
+    fn discover(&self, id: &Value) {
+        self.answer(
+            id,
+            json!({
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": self.options.list_changed}},
+                "_meta": {"io.modelcontextprotocol/serverInfo":
+                    {"name": self.options.name.as_deref().unwrap_or("fake"), "version": "0"}},
+            }),
+        );
     }
 
     fn take_answer(&self, message: Value) {
@@ -500,6 +563,14 @@ impl Fake {
                 eprintln!("{}", arguments["text"].as_str().unwrap_or_default());
                 text(String::new())
             }
+            "ask" if *self.modern.lock().unwrap() == Some(true) => match &params["inputResponses"]["q"] {
+                Value::Null => {
+                    let method = arguments["method"].as_str().unwrap_or("ping");
+                    let asked = json!({"q": {"method": method, "params": arguments["params"]}});
+                    json!({"resultType": "input_required", "inputRequests": asked, "requestState": "as it was"})
+                }
+                response => text(json!({"result": response, "state": params["requestState"]}).to_string()),
+            },
             "ask" => {
                 let method = arguments["method"].as_str().unwrap_or("ping");
                 text(self.ask(method, &arguments["params"]).to_string())

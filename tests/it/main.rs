@@ -13,6 +13,7 @@ mod constants;
 mod daemon;
 mod demo;
 mod docs;
+mod eras;
 mod events;
 mod exec;
 mod faults;

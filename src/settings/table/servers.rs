@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
 use super::unit::{DAY, GIB, HOUR, KIB, MIB, WEEK, YEAR, ms};
-use crate::settings::choices::{SCOPES, SHARING};
+use crate::settings::choices::{PROTOCOLS, SCOPES, SHARING};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
 use std::time::Duration;
@@ -104,6 +104,18 @@ pub static POOL_STDERR_TAIL: Setting<u64> = Setting::new(Spec::new(
     Kind::Bytes(0, 16 * MIB),
     "How much of each server's latest stderr is kept, to say why it failed",
 ));
+
+pub static UPSTREAM_PROTOCOL: Setting<String> = Setting::new(
+    Spec::new(
+        "upstream.protocol",
+        Kind::Enum(PROTOCOLS),
+        "Which revision of MCP servers are spoken to in, where the server does not say",
+    )
+    .doc(
+        "A server's own `\"mcpx\": {\"protocol\": …}` comes first. A revision with `initialize` is what is \
+         asked for; the server may answer with another one that mcpx knows.",
+    ),
+);
 
 pub static MCP_MAX_MESSAGE: Setting<u64> = Setting::new(
     Spec::new("mcp.maxMessage", Kind::Bytes(64 * KIB, 16 * GIB), "The largest message taken from a server")
