@@ -16,6 +16,7 @@ pub mod progress;
 pub mod result;
 pub mod running;
 pub mod schemas;
+mod script_log;
 pub mod table;
 
 use crate::error::{Error, Kind};

@@ -6,6 +6,7 @@ use super::cx::{Cx, World};
 use super::out::{complain, note};
 use super::progress::Progress;
 use super::schemas;
+use super::script_log::ScriptLog;
 use super::table::one_line;
 use crate::api::Client;
 use crate::api::wire::OpenRun;
@@ -18,6 +19,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many random bytes name a run that no daemon knows of.
 const RUN_ID: usize = 8;
@@ -47,13 +49,25 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         return show(cx, &plan);
     }
     // The run lasts as long as the client that opened it.
-    let (_client, link) = open(cx, world, &prepared)?;
+    let (client, link) = open(cx, world, &prepared)?;
+    let log = client.map(|c| Arc::new(ScriptLog::new(Arc::new(c), &link.run, &link.session, &cx.trace())));
     let plan = prepared.plan(link);
     if cx.inv.has("explain") {
         note(&format!("{}: {}", plan.runtime_name, plan.why.join("; ")));
     }
     let color = cx.color() && std::io::stderr().is_terminal();
-    let outcome = script::execute(plan, Box::new(move |piece| pass_on(piece, color)))?;
+    let into = log.clone();
+    let sink = move |piece: Stderr| {
+        if let (Stderr::Log(record), Some(log)) = (&piece, &into) {
+            log.push(record);
+        }
+        pass_on(piece, color);
+    };
+    let outcome = script::execute(plan, Box::new(sink))?;
+    if let Some(log) = &log {
+        outcome.captured.iter().flat_map(|c| &c.logs).for_each(|record| log.push(record));
+        log.finish();
+    }
     finish(cx, &outcome)
 }
 

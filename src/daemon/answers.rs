@@ -2,6 +2,7 @@
 
 use super::events::Event;
 use super::feed;
+use super::recording;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
 use super::selection::{Chosen, selection};
@@ -145,6 +146,12 @@ fn dispatch(
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
         Id::Events => feed::events(daemon, params.parse(op)?, asker),
         Id::Health => json_of(&health(daemon)),
+        Id::Hooks => json_of(&json!({
+            "hooks": daemon.logs.hooks.rows(),
+            "consumers": daemon.logs.consumers.rows(),
+        })),
+        Id::Log => recording::records(daemon, params.parse(op)?),
+        Id::Metrics => Ok(recording::metrics(daemon)),
         Id::Namespaces => {
             let Fresh { fresh, wait_ms, chosen } = params.parse(op)?;
             let selection = selection(chosen.said(), asker);
@@ -154,6 +161,7 @@ fn dispatch(
         }
         Id::OpenApi => json_of(&docs::openapi(VERSION)),
         Id::OpenRun => open_run(daemon, params.parse(op)?, asker),
+        Id::PostLog => recording::take(daemon, params.parse(op)?),
         Id::Refresh => refresh(daemon, params.parse(op)?, asker),
         Id::Reload => reload(daemon),
         Id::Resolve => {
@@ -187,6 +195,7 @@ fn dispatch(
             daemon.tell(Event::Shutdown("it was asked to"));
             json_of(&json!({"ok": true}))
         }
+        Id::Stats => recording::statistics(daemon, params.parse(op)?),
         Id::Status => json_of(&status(daemon)),
     }
 }
@@ -276,6 +285,9 @@ fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Calle
         run.touch();
     }
     let mut caller = runs::caller(context);
+    if let (true, Some(run)) = (caller.trace.is_empty(), &run) {
+        caller.trace.clone_from(&run.caller.trace);
+    }
     if !caller.session.is_empty() {
         return (caller, false);
     }
@@ -356,7 +368,7 @@ fn status(daemon: &Daemon) -> Value {
         "servers": info.servers,
         "socket": info.socket,
         "endpoint": info.endpoint,
-        "log": daemon.log.as_ref().map(|l| l.path()).unwrap_or_default(),
+        "log": daemon.logs.file.as_ref().map(|l| l.path()).unwrap_or_default(),
         "startedAt": info.started_at,
         "uptimeMs": daemon.origin.uptime_ms(),
         "sessions": sessions,

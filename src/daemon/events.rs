@@ -5,6 +5,7 @@
 use super::follow::Watched;
 use super::http;
 use super::names::Names;
+use super::recording;
 use super::state::{Current, Daemon};
 use crate::api::info;
 use crate::config::{self, Config, LoadOptions};
@@ -155,7 +156,8 @@ impl Life {
         self.daemon.origin.detached
             && !limit.is_zero()
             && self.daemon.activity.idle_for() > limit
-            && self.daemon.runs.count().0 == 0
+            // A consumer is there for what happens; that it is there is no reason to stay.
+            && self.daemon.runs.all(|session| self.daemon.logs.consumers.owns(session))
             && !self.daemon.pool.busy()
     }
 
@@ -238,13 +240,19 @@ impl Life {
     /// The same configuration, with other settings or another problem.
     fn replace(&self, before: &Current, settings: Settings, problem: Option<Error>) {
         let current = Current::new(before.config.clone(), settings);
-        self.daemon.set_current(Current {
+        self.put_in_force(Current {
             socket: before.socket.clone(),
             endpoint: before.endpoint.clone(),
             token: before.token.clone(),
             problem,
             ..current
         });
+    }
+
+    /// From now on this holds for everybody.
+    fn put_in_force(&self, current: Current) {
+        self.daemon.set_current(current);
+        recording::follow(&self.daemon);
     }
 
     /// The configuration on disk, when it is another.
@@ -294,10 +302,10 @@ impl Life {
         if let Err(error) = self.names.publish(&moved) {
             log::warn(&error);
         }
-        self.daemon.set_current(next);
+        self.put_in_force(next);
         let old = std::mem::replace(&mut self.names, names);
         self.earlier.push((old, Instant::now() + grace));
-        if let Some(file) = &self.daemon.log {
+        if let Some(file) = &self.daemon.logs.file {
             file.rename(&info::log_path(&self.daemon.origin.dirs, &key));
         }
         log::info(format_args!("following the configuration: key {} is now {key}", before.config.key));
@@ -320,6 +328,8 @@ impl Life {
         self.daemon.runs.close_all();
         self.daemon.pool.shutdown();
         self.daemon.pool.bus().close();
+        self.daemon.logs.hooks.close();
+        self.daemon.logs.consumers.close();
         if !self.daemon.activity.wait_quiet(LAST_WORDS) {
             log::warn("stopping although somebody still waits for an answer");
         }
@@ -328,6 +338,7 @@ impl Life {
         self.earlier.into_iter().for_each(|(names, _)| names.give_back());
         self.names.give_back();
         log::info("stopped");
+        self.daemon.logs.close();
     }
 }
 

@@ -3,15 +3,19 @@
 
 mod answers;
 mod channel;
+mod child;
+mod consumers;
 mod events;
 mod feed;
 mod follow;
+mod hooks;
 mod http;
 mod left;
 mod logfile;
 mod names;
 mod peers;
 mod places;
+mod recording;
 mod router;
 mod runs;
 mod selection;
@@ -25,11 +29,11 @@ mod unix;
 
 use self::events::{Event, Life};
 use self::follow::Watched;
-use self::logfile::LogFile;
+pub use self::hooks::rows as declared_rows;
 use self::names::Names;
 use self::peers::Peers;
+use self::recording::Logs;
 use self::state::{Current, Daemon, Origin, VERSION};
-use crate::api::info;
 use crate::catalog::cache::Cache;
 use crate::config::{self, LoadOptions};
 use crate::error::Result;
@@ -81,7 +85,7 @@ pub fn run(mut options: Options) -> Result<()> {
     // First, so that a signal during the start leaves no files behind.
     let booted = listen_to_signals(send.clone())
         .map_err(|e| events::no_thread("signal handling", &e))
-        .and_then(|()| boot(options, send, open_log, Pool::new));
+        .and_then(|()| boot(options, send, Logs::start, Pool::new));
     let life = match booted {
         Ok(life) => life,
         Err(error) => {
@@ -110,7 +114,7 @@ pub fn run(mut options: Options) -> Result<()> {
 fn boot(
     options: Options,
     send: Sender<Event>,
-    open_log: impl FnOnce(&Dirs, &str, bool) -> Option<Arc<LogFile>>,
+    start_logs: impl FnOnce(Logs, &Dirs, &str, bool) -> Logs,
     pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
 ) -> Result<Life> {
     let Options { explicit, dir, env, dirs, flags, detached, notice, .. } = options;
@@ -122,17 +126,18 @@ fn boot(
     let (config, watched) = load_and_watch(&load)?;
     let settings = events::settings_of(&config, &env, &flags, &[], detached)?;
     events::set_level(&settings);
-    let log = open_log(&dirs, &config.key, detached);
-    // More connections than the system's modest default; without it the daemon only refuses earlier.
-    let _ = proc::raise_nofile();
-    let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
-    let bound = http::Bound::new(&settings)?;
     let pool = pool(PoolConfig {
         servers: config.servers.clone(),
         settings: settings.clone(),
         env: env.clone(),
         cache: Cache::new(&dirs.cache),
     });
+    let bus = pool.bus().clone();
+    let logs = start_logs(Logs::new(&dirs, &bus, &settings), &dirs, &config.key, detached);
+    // More connections than the system's modest default; without it the daemon only refuses earlier.
+    let _ = proc::raise_nofile();
+    let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
+    let bound = http::Bound::new(&settings)?;
     let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
     let origin = Origin::new(detached, dirs, env);
     let mut names = Names::take(&origin.dirs, &config.key, patience)?;
@@ -142,10 +147,11 @@ fn boot(
         current.endpoint.clone_from(&bound.endpoint);
         current.token.clone_from(&bound.token);
     }
-    let outcome = Daemon::new(pool, peers, log, origin, current, send).and_then(|daemon| {
+    let outcome = Daemon::new(pool, peers, logs, origin, current, send).and_then(|daemon| {
         let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
         names.listen(&daemon)?;
         names.publish(&daemon.current().info(&daemon.origin))?;
+        recording::follow(&daemon);
         Ok((daemon, tcp))
     });
     let (daemon, tcp) = match outcome {
@@ -197,23 +203,6 @@ fn load_and_watch(options: &LoadOptions<'_>) -> Result<(config::Config, Watched)
     // Which files contribute is known only after reading them, so they are read
     // again now that they are watched: an edit in between is not missed.
     Ok((config::reload(&config.sources, options)?, watched))
-}
-
-/// In the background the log goes to a file; in front of a person to where the command put it.
-fn open_log(dirs: &Dirs, key: &str, detached: bool) -> Option<Arc<LogFile>> {
-    if !detached {
-        return None;
-    }
-    // Without a log the daemon serves all the same.
-    let file = Arc::new(LogFile::open(&info::log_path(dirs, key)).ok()?);
-    let sink = file.clone();
-    log::set_sink(Box::new(move |level, message| sink.line(level, message)));
-    let sink = file.clone();
-    // Standard error leads nowhere: a panic is told to the log.
-    std::panic::set_hook(Box::new(move |panic| {
-        sink.line(log::Level::Error, &log::one_line(&format!("a bug in mcpx: {panic}")));
-    }));
-    Some(file)
 }
 
 fn listen_to_signals(send: Sender<Event>) -> io::Result<()> {

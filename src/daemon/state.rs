@@ -1,9 +1,9 @@
 //! What all threads of the daemon share. Knows nothing of connections' bytes.
 
 use super::events::Event;
-use super::logfile::LogFile;
 use super::peers::Peers;
 use super::places::Places;
+use super::recording::Logs;
 use super::runs::Runs;
 use crate::api::http::Limits;
 use crate::api::wire::{DaemonInfo, NamespaceName};
@@ -38,8 +38,8 @@ pub struct Daemon {
     pub peers: Arc<Peers>,
     /// How many connections may be open.
     pub places: Arc<Places>,
-    /// The log file; none when it could not be opened.
-    pub log: Option<Arc<LogFile>>,
+    /// Where what it says goes.
+    pub logs: Logs,
     /// This process.
     pub origin: Origin,
     /// Who is being served, and when that was last so.
@@ -237,7 +237,7 @@ impl Daemon {
     pub fn new(
         pool: Arc<Pool>,
         peers: Arc<Peers>,
-        log: Option<Arc<LogFile>>,
+        logs: Logs,
         origin: Origin,
         current: Current,
         events: Sender<Event>,
@@ -248,7 +248,7 @@ impl Daemon {
             pool,
             peers,
             places: Places::new(limit),
-            log,
+            logs,
             origin,
             activity: Activity::new(),
             events,

@@ -31,6 +31,6 @@ pub use cancel::{Cancel, CancelGuard};
 pub use client::{Client, Options};
 pub(crate) use era::is_stateless;
 pub(crate) use mirror::of_call as mirrored;
-pub use peer::Hooks;
+pub use peer::{Hooks, Said};
 pub use start::Connect;
 pub use tool::Tool;

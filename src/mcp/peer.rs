@@ -30,12 +30,28 @@ pub struct Hooks {
     /// Takes what the server asks while no request of ours does. None: nobody
     /// answers questions, and the server is told so from the start.
     pub asked: Option<Asked>,
+    /// Hears what the server says besides its answers.
+    pub said: Arc<dyn Fn(Said<'_>) + Send + Sync>,
+}
+
+/// What a server says besides its answers.
+#[derive(Clone, Copy, Debug)]
+pub enum Said<'a> {
+    /// A line on its standard error, without its end.
+    Stderr(&'a str),
+    /// The params of a `notifications/message` (MCP 2025-11-25, logging): `{level, logger?, data}`.
+    Log(&'a RawValue),
 }
 
 impl Default for Hooks {
     /// Nothing happens, and there are no roots.
     fn default() -> Hooks {
-        Hooks { tools_changed: Arc::new(|| {}), roots: Arc::new(Vec::new), asked: None }
+        Hooks {
+            tools_changed: Arc::new(|| {}),
+            roots: Arc::new(Vec::new),
+            asked: None,
+            said: Arc::new(|_| {}),
+        }
     }
 }
 
@@ -198,6 +214,9 @@ impl Peer {
             "notifications/message" => {
                 let text = params.map_or("", RawValue::get);
                 log::debug(format_args!("{} logs {}", self.server, printable(text, NOISE_BYTES)));
+                if let Some(params) = params {
+                    self.guarded(|| (self.hooks.said)(Said::Log(params)));
+                }
             }
             _ => {}
         }

@@ -3,9 +3,12 @@
 //! nothing of HTTP.
 
 mod bus;
+pub mod declared;
 pub mod kinds;
 pub mod log;
+mod metrics;
 #[cfg(test)]
 mod scratch;
 
-pub use self::bus::{Bus, Event, Filter, Tap, Wait};
+pub use self::bus::{Bus, Event, Filter, Heard, Tap, Wait};
+pub use self::metrics::{Metrics, Values, family};

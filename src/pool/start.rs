@@ -2,16 +2,17 @@
 //! a start or a stop ends, a panic included, its instance hears of it. Knows
 //! nothing of who waits.
 
-use super::connect::{Hooks, Upstream};
+use super::connect::{Hooks, Said, Upstream};
 use super::instance::{End, Instance};
 use super::scope::Key;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind};
 use crate::log;
 use crate::observe::kinds;
+use crate::observe::log::{Entry, Ids, Upto};
 use crate::proc;
 use crate::settings::{CATALOG_CACHE_TTL, Settings};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Starts the server of a new instance: on its own thread, so that a caller who
@@ -129,5 +130,47 @@ fn hooks(instance: &Arc<Instance>) -> Hooks {
         }),
         roots: Arc::new(move || roots.clone()),
         asked: None,
+        said: said(instance),
     }
+}
+
+/// Hands what a server says to the log, with what it is.
+fn said(instance: &Arc<Instance>) -> Arc<dyn Fn(Said<'_>) + Send + Sync> {
+    let (bus, key) = (instance.core.shared.bus.clone(), &instance.key);
+    let ids = Ids {
+        server: instance.def.name.clone(),
+        instance: key.text.clone().into_owned(),
+        session: key.session.as_deref().unwrap_or_default().to_owned(),
+        ..Ids::default()
+    };
+    Arc::new(move |said| {
+        let entry = match said {
+            Said::Stderr(line) => {
+                let event = "server.stderr".to_owned();
+                Entry { event, ..Entry::new(log::Level::Info, "server", SAID.cut(line)) }
+            }
+            Said::Log(params) => logged(params.get()),
+        };
+        bus.record(Entry { ids: ids.clone(), ..entry });
+    })
+}
+
+/// How much of what a server says at once is recorded.
+const SAID: Upto = Upto(4096);
+
+/// The record of a `notifications/message`; its eight levels are those of RFC 5424.
+fn logged(params: &str) -> Entry {
+    let params: Value = serde_json::from_str(params).unwrap_or_default();
+    let level = match params["level"].as_str().unwrap_or_default() {
+        "debug" => log::Level::Debug,
+        "info" | "notice" => log::Level::Info,
+        "warning" => log::Level::Warn,
+        _ => log::Level::Error,
+    };
+    let text = match &params["data"] {
+        Value::String(text) => SAID.cut(text),
+        other => SAID.cut(&other.to_string()),
+    };
+    let logger = params.get("logger").map_or(Value::Null, |logger| json!({"logger": logger}));
+    Entry { event: "server.log".into(), data: logger, ..Entry::new(level, "server", text) }
 }

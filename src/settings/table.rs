@@ -3,12 +3,14 @@
 
 mod daemon;
 mod general;
+mod observing;
 mod scripts;
 mod servers;
 
 use super::declared::Declared;
 pub use daemon::*;
 pub use general::*;
+pub use observing::*;
 pub use scripts::*;
 pub use servers::*;
 
@@ -57,8 +59,20 @@ pub static ALL: &[&dyn Declared] = &[
     &OUTPUT_MEDIA,
     &OUTPUT_MEDIA_DIR,
     &LOGGING_LEVEL,
+    &LOGGING_ARGUMENTS,
+    &LOGGING_MAX_SIZE,
+    &LOGGING_MAX_LINES,
+    &LOGGING_MAX_AGE,
+    &LOGGING_KEEP,
     &EVENTS_HISTORY,
     &EVENTS_HEARTBEAT,
+    &EVENTS_CONSUMERS,
+    &EVENTS_ACK_TIMEOUT,
+    &EVENTS_RESTART_MAX,
+    &EVENTS_HOOK_CONCURRENCY,
+    &EVENTS_HOOK_QUEUE,
+    &EVENTS_HOOK_TIMEOUT,
+    &HOOKS,
     &DAEMON_AUTOSTART,
     &DAEMON_ENDPOINT,
     &DAEMON_SOCKET,

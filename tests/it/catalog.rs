@@ -260,7 +260,8 @@ fn two_hundred_servers_with_five_thousand_tools_come_from_the_cache_at_once() {
             json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "args": ["--tools", "8", "--name", format!("s{n}")]}),
         );
     }
-    let cold = world.mcpx(["--json", "ls", "--catalog-wait", "2m"]).limit(std::time::Duration::from_secs(120)).run();
+    let cold =
+        world.mcpx(["--json", "ls", "--catalog-wait", "2m"]).limit(std::time::Duration::from_secs(120)).run();
     assert_eq!(cold.json().to_string().matches("\"ready\"").count(), 200);
     let warm = world.mcpx(["ls"]).run();
     // The bench measures; this only catches a start of servers, which would take seconds.

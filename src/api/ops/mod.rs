@@ -4,6 +4,7 @@
 
 mod calls;
 mod daemon;
+mod observing;
 mod servers;
 mod settings;
 
@@ -19,9 +20,13 @@ pub enum Id {
     DeleteServer,
     Events,
     Health,
+    Hooks,
+    Log,
+    Metrics,
     Namespaces,
     OpenApi,
     OpenRun,
+    PostLog,
     PutServer,
     Refresh,
     Reload,
@@ -33,6 +38,7 @@ pub enum Id {
     Setting,
     Settings,
     Shutdown,
+    Stats,
     Status,
     UnsetSetting,
 }
@@ -140,6 +146,8 @@ pub enum Returns {
     Frames,
     /// A JSON document of a published format.
     Document(&'static str),
+    /// Plain text.
+    Text(&'static str),
 }
 
 const fn field(name: &'static str, shape: Shape, help: &'static str) -> Field {
@@ -160,7 +168,8 @@ const fn required(mut param: Param) -> Param {
 }
 
 /// The families; their order is the order of the documentation.
-static FAMILIES: &[&[Operation]] = &[daemon::TABLE, calls::TABLE, servers::TABLE, settings::TABLE];
+static FAMILIES: &[&[Operation]] =
+    &[daemon::TABLE, calls::TABLE, servers::TABLE, settings::TABLE, observing::TABLE];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {

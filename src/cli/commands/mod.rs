@@ -13,7 +13,9 @@ pub mod docs;
 pub mod events;
 pub mod exec;
 pub mod help;
+pub mod hooks;
 pub mod init;
+pub mod log;
 pub mod ls;
 pub mod permissions;
 pub mod refresh;
@@ -25,6 +27,7 @@ pub mod scripts;
 pub mod search;
 pub mod servers;
 pub mod settings;
+pub mod stats;
 pub mod status;
 pub mod stop;
 pub mod tools;
@@ -45,6 +48,9 @@ pub static COMMANDS: &[&Command] = &[
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
+    &log::COMMAND,
+    &stats::COMMAND,
+    &hooks::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
     &stop::COMMAND,

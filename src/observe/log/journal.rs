@@ -6,9 +6,9 @@ use super::record::{Entry, Item, level_of};
 use super::redact::Redactor;
 use super::store::{Rolling, Store};
 use crate::log;
-use crate::observe::Event;
+use crate::observe::Heard;
 use crate::util;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,8 @@ struct State {
 impl Journal {
     /// A log in this directory, of this daemon. Nothing is taken before [`Journal::start`].
     pub fn new(dir: PathBuf, daemon: String, rolling: Rolling) -> Arc<Journal> {
-        let state = State { items: VecDeque::new(), asleep: false, closed: false, rolling, redactor: Arc::default() };
+        let state =
+            State { items: VecDeque::new(), asleep: false, closed: false, rolling, redactor: Arc::default() };
         Arc::new(Journal {
             daemon,
             dir,
@@ -108,10 +109,14 @@ impl Journal {
         Counts { written: get(&self.written), dropped: get(&self.dropped) }
     }
 
-    /// Takes an event, and what of it only the log is told.
-    pub fn event(&self, event: &Arc<Event>, extra: Option<Value>) {
-        if log::enabled(level_of(event)) {
-            self.push(Item::Event(event.clone(), extra));
+    /// Takes what a bus tells.
+    pub fn hear(&self, heard: Heard<'_>) {
+        match heard {
+            Heard::Event(event, extra) if log::enabled(level_of(event)) => {
+                self.push(Item::Event(event.clone(), extra));
+            }
+            Heard::Event(..) => {}
+            Heard::Record(entry) => self.entry(entry),
         }
     }
 
@@ -229,6 +234,7 @@ mod tests {
     use super::*;
     use crate::log::Level;
     use crate::observe::scratch::{Scratch, thread};
+    use serde_json::Value;
 
     const ROLLING: Rolling = Rolling { size: 1 << 20, lines: 0, age: 0, keep: 3 };
     const LONG: Duration = Duration::from_secs(60);
@@ -236,7 +242,9 @@ mod tests {
     fn lines(dir: &Path) -> Vec<Value> {
         let files = list(dir).unwrap();
         let texts = files.iter().map(|(_, path)| std::fs::read_to_string(path).unwrap());
-        texts.flat_map(|t| t.lines().map(|l| serde_json::from_str(l).unwrap()).collect::<Vec<Value>>()).collect()
+        texts
+            .flat_map(|t| t.lines().map(|l| serde_json::from_str(l).unwrap()).collect::<Vec<Value>>())
+            .collect()
     }
 
     #[test]
@@ -261,7 +269,11 @@ mod tests {
         let lines = lines(journal.dir());
         assert_eq!((lines.len(), journal.counts().written), (800, 800));
         assert!(lines.is_sorted_by_key(|line| line["at"].as_u64().unwrap()));
-        assert!(lines.iter().all(|l| l["message"].as_str().unwrap().ends_with(" ********") && l["daemon"] == "d1"));
+        assert!(
+            lines
+                .iter()
+                .all(|l| l["message"].as_str().unwrap().ends_with(" ********") && l["daemon"] == "d1")
+        );
     }
 
     #[test]

@@ -219,7 +219,12 @@ impl Task for Newest {
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn newest(snapshot: &Arc<Snapshot>, query: &Query, limit: usize, spawn: Spawn) -> io::Result<Vec<String>> {
+pub fn newest(
+    snapshot: &Arc<Snapshot>,
+    query: &Query,
+    limit: usize,
+    spawn: Spawn,
+) -> io::Result<Vec<String>> {
     let limit = limit.min(MOST);
     let task = Arc::new(Newest { ready: query.ready(), limit, best: Mutex::default() });
     if limit > 0 {
@@ -364,7 +369,10 @@ mod tests {
         assert_eq!(count(Query { id: "d.17".into(), ..Query::default() }), 1);
         assert_eq!(count(Query { grep: "\"ms\":7.5".into(), ..Query::default() }), 0, "a text, not JSON");
         assert_eq!(count(Query { grep: "finished".into(), ..Query::default() }), 6000);
-        assert_eq!(count(Query { events: own(&["call"]), since: 1_000_010, until: 1_000_019, ..Query::default() }), 10);
+        assert_eq!(
+            count(Query { events: own(&["call"]), since: 1_000_010, until: 1_000_019, ..Query::default() }),
+            10
+        );
         assert_eq!(count(Query { events: own(&["call.finished", "run"]), ..Query::default() }), 6000);
         assert_eq!(count(Query { events: own(&["run"]), ..Query::default() }), 0);
         assert_eq!(count(Query { since: 1_005_990, ..Query::default() }), 10);

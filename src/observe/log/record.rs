@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn an_event_becomes_a_flat_line() {
-        let data = json!({"tool": "echo", "ms": 1.5, "outcome": "timeout", "run": "r", "call": "d.1", "odd": 1});
+        let data =
+            json!({"tool": "echo", "ms": 1.5, "outcome": "timeout", "run": "r", "call": "d.1", "odd": 1});
         let mut event = Event::new(&kinds::CALL_FINISHED, data).server("demo").session("work");
         event.seq = 7;
         let extra = json!({"trace": [["session_id", "abc"]], "arguments": {"a": 1}, "message": "late"});
@@ -248,7 +249,8 @@ mod tests {
 
     #[test]
     fn a_record_from_outside_is_read_leniently() {
-        let given = json!({"level": "loud", "source": "plugin", "message": "m", "session": "s", "unknown": 1});
+        let given =
+            json!({"level": "loud", "source": "plugin", "message": "m", "session": "s", "unknown": 1});
         let entry: Entry = serde_json::from_value(given).unwrap();
         assert_eq!(entry.level(), Level::Info);
         let line = Item::Entry(1, Box::new(entry)).line(1, "d");

@@ -11,8 +11,18 @@ const SHORTEST: usize = 6;
 const STARS: &str = "********";
 
 /// Parts of names whose values are secret, in lower case without `_` and `-`.
-const NAMES: &[&str] =
-    &["password", "passwd", "passphrase", "secret", "token", "apikey", "authorization", "credential", "privatekey", "cookie"];
+const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "credential",
+    "privatekey",
+    "cookie",
+];
 
 /// Replaces secrets by stars.
 #[derive(Debug, Default)]
@@ -29,7 +39,10 @@ impl Redactor {
         // The longest first, so that one that holds another is hidden whole.
         texts.sort_by_key(|t| std::cmp::Reverse(t.len()));
         texts.dedup();
-        Redactor { known: texts.into_iter().filter_map(Needle::new).collect(), bearer: Needle::new("Bearer ") }
+        Redactor {
+            known: texts.into_iter().filter_map(Needle::new).collect(),
+            bearer: Needle::new("Bearer "),
+        }
     }
 
     /// Whether a value of this name is secret.
@@ -72,7 +85,9 @@ impl Redactor {
         while let Some(at) = bearer.find(line.as_bytes(), from) {
             let start = at + bearer.bytes().len();
             let rest = &line.as_bytes()[start..];
-            let token = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=');
+            let token = |b: &u8| {
+                b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=')
+            };
             let length = rest.iter().position(|b| !token(b)).unwrap_or(rest.len());
             if length >= SHORTEST {
                 line.replace_range(start..start + length, STARS);
@@ -91,15 +106,16 @@ mod tests {
     #[test]
     fn secrets_become_stars_and_the_rest_stays() {
         let redactor = Redactor::new(["hunter22", "with\"quote", "hunter22-and-more", "abc"]);
-        let line = r#"{"m":"hunter22 and hunter22-and-more, with\"quote; abc; Bearer eyJhbGci.x-y Bearer of news"}"#;
+        let line =
+            r#"{"m":"hunter22 and hunter22-and-more, with\"quote; abc; Bearer eyJhbGci.x-y Bearer of news"}"#;
         let hidden = redactor.hide(line.to_owned());
-        assert_eq!(
-            hidden,
-            r#"{"m":"******** and ********, ********; abc; Bearer ******** Bearer of news"}"#
-        );
+        assert_eq!(hidden, r#"{"m":"******** and ********, ********; abc; Bearer ******** Bearer of news"}"#);
         let mut value = json!({"api_key": "k", "n": [{"X-Auth-Token": ["t"], "tokens": true}], "path": "/p"});
         Redactor::hide_names(&mut value);
         let stars = "********";
-        assert_eq!(value, json!({"api_key": stars, "n": [{"X-Auth-Token": stars, "tokens": true}], "path": "/p"}));
+        assert_eq!(
+            value,
+            json!({"api_key": stars, "n": [{"X-Auth-Token": stars, "tokens": true}], "path": "/p"})
+        );
     }
 }

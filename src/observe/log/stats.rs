@@ -104,9 +104,13 @@ impl About {
                 ("places", "WHERE", Show::Text),
                 LAST,
             ]],
-            About::Sessions => {
-                &[&[("session", "SESSION", Show::Text)], &COUNTS, &[("tools", "TOOLS", Show::Count)], &TIMES, &[LAST]]
-            }
+            About::Sessions => &[
+                &[("session", "SESSION", Show::Text)],
+                &COUNTS,
+                &[("tools", "TOOLS", Show::Count)],
+                &TIMES,
+                &[LAST],
+            ],
             About::Slowest => &[&[
                 ("ms", "TIME", Show::Ms),
                 ("tool", "TOOL", Show::Text),
@@ -414,7 +418,8 @@ impl Tally {
         let over = groups.len().saturating_sub(limit);
         // Of a long time the latest part matters most.
         let kept = if about == About::Volume { groups.split_off(over) } else { groups };
-        let mut rows: Vec<Value> = kept.into_iter().take(limit).map(|(key, group)| row(about, key, group)).collect();
+        let mut rows: Vec<Value> =
+            kept.into_iter().take(limit).map(|(key, group)| row(about, key, group)).collect();
         rows.extend(self.slowest.into_iter().map(|(_, row)| row));
         Report { about: word, since: self.first, until: self.last, rows, more: over }
     }
@@ -473,7 +478,8 @@ pub fn template(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     let mut rest = message;
     while !rest.is_empty() {
-        let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '~' | '%' | '@');
+        let inside =
+            |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '~' | '%' | '@');
         let length = rest.find(|c| !inside(c)).unwrap_or(rest.len());
         if length == 0 {
             let c = rest.chars().next().unwrap_or(' ');
@@ -579,25 +585,42 @@ mod tests {
         std::fs::write(dir.path().join("0000001000000.jsonl"), text).unwrap();
         let snapshot = Arc::new(Snapshot::take(dir.path()).unwrap());
         let calls = rows(&snapshot, "calls");
-        assert_eq!((&calls[0]["tool"], &calls[0]["calls"], &calls[0]["errors"]), (&json!("a.good"), &json!(990), &json!(0)));
+        assert_eq!(
+            (&calls[0]["tool"], &calls[0]["calls"], &calls[0]["errors"]),
+            (&json!("a.good"), &json!(990), &json!(0))
+        );
         let bad = &calls[1];
         assert_eq!((&bad["p50"], &bad["p95"], &bad["max"]), (&json!(500.0), &json!(1000.0), &json!(1000.0)));
         let servers = rows(&snapshot, "servers");
         let a = &servers[0];
         assert_eq!((&a["p50"], &a["p95"], &a["p99"]), (&json!(500.0), &json!(950.0), &json!(990.0)));
-        assert_eq!((&a["starts"], &a["failures"], &servers[1]["failures"]), (&json!(1), &json!(0), &json!(1)));
+        assert_eq!(
+            (&a["starts"], &a["failures"], &servers[1]["failures"]),
+            (&json!(1), &json!(0), &json!(1))
+        );
         assert_eq!(rows(&snapshot, "instances")[0]["instance"], "global");
         let errors = rows(&snapshot, "errors");
         assert_eq!((&errors[0]["count"], &errors[0]["kind"]), (&json!(10), &json!("timeout")));
-        assert_eq!((&errors[0]["template"], &errors[0]["example"]), (&json!("no answer after <n> ms"), &json!("no answer after 1000 ms")));
-        assert_eq!((&errors[1]["count"], &errors[1]["kind"], &errors[1]["places"]), (&json!(1), &json!("server.failed"), &json!("b")));
+        assert_eq!(
+            (&errors[0]["template"], &errors[0]["example"]),
+            (&json!("no answer after <n> ms"), &json!("no answer after 1000 ms"))
+        );
+        assert_eq!(
+            (&errors[1]["count"], &errors[1]["kind"], &errors[1]["places"]),
+            (&json!(1), &json!("server.failed"), &json!("b"))
+        );
         let sessions = rows(&snapshot, "sessions");
         assert_eq!((&sessions[0]["calls"], &sessions[0]["tools"]), (&json!(500), &json!(2)));
-        let slowest: Vec<f64> = rows(&snapshot, "slowest").iter().map(|r| r["ms"].as_f64().unwrap()).collect();
+        let slowest: Vec<f64> =
+            rows(&snapshot, "slowest").iter().map(|r| r["ms"].as_f64().unwrap()).collect();
         assert_eq!(slowest, (0..10).map(|n| 1000.0 - f64::from(n)).collect::<Vec<_>>());
         let volume = rows(&snapshot, "volume");
         let sum = |key: &str| volume.iter().map(|r| r[key].as_u64().unwrap()).sum::<u64>();
-        assert_eq!((sum("calls"), sum("sent")), (561, 1122), "the last ten minutes, of which one is not over");
+        assert_eq!(
+            (sum("calls"), sum("sent")),
+            (561, 1122),
+            "the last ten minutes, of which one is not over"
+        );
         for (about, word) in About::ALL {
             let first = &rows(&snapshot, word)[0];
             let absent: Vec<&str> =

@@ -232,10 +232,7 @@ mod tests {
         }));
         let plain: Vec<(&str, &str)> = seen.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let deep = r#"{"at":[1,{"q":"}]"}]}"#;
-        assert_eq!(
-            plain,
-            [("at", "12"), ("a", "x\"y\\"), ("n", "null"), ("deep", deep), ("last", "-1.5e3")]
-        );
+        assert_eq!(plain, [("at", "12"), ("a", "x\"y\\"), ("n", "null"), ("deep", deep), ("last", "-1.5e3")]);
         for cut in 1..line.len() {
             assert!(!fields(&line[..cut], |_, _| {}), "cut at {cut}");
         }

@@ -39,7 +39,11 @@ fn date_time(text: &str) -> Option<u64> {
         part.parse::<i64>().ok()
     };
     let (year, month, day) = (number(4)?, number(2)?, number(2)?);
-    if parts.next().is_some() || !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    if parts.next().is_some()
+        || !(1970..=9999).contains(&year)
+        || !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+    {
         return None;
     }
     let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
@@ -66,8 +70,18 @@ fn date_time(text: &str) -> Option<u64> {
 pub fn round_to(span: u64) -> u64 {
     const PARTS: u64 = 40;
     const STEPS: [u64; 12] = [
-        1_000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 10_800_000, 21_600_000, 86_400_000, 604_800_000,
-        2_592_000_000, 31_536_000_000,
+        1_000,
+        10_000,
+        60_000,
+        300_000,
+        900_000,
+        3_600_000,
+        10_800_000,
+        21_600_000,
+        86_400_000,
+        604_800_000,
+        2_592_000_000,
+        31_536_000_000,
     ];
     STEPS.into_iter().find(|step| span / step <= PARTS).unwrap_or(STEPS[STEPS.len() - 1])
 }
@@ -87,7 +101,8 @@ mod tests {
         assert_eq!(parse_when("1h30m", 10_000_000), Ok(4_600_000));
         assert_eq!(parse_when("10m ago", 10_000_000), Ok(9_400_000));
         assert_eq!(parse_when("1796056778123", 5), Ok(1_796_056_778_123));
-        for wrong in ["", "soon", "2026-13-01", "2026-11-30T25:00", "2026-11-30T10", "2026-11-30T10:00:00:00"] {
+        for wrong in ["", "soon", "2026-13-01", "2026-11-30T25:00", "2026-11-30T10", "2026-11-30T10:00:00:00"]
+        {
             assert!(parse_when(wrong, 5).is_err(), "{wrong}");
         }
         assert_eq!(round_to(3_600_000), 300_000);

@@ -1,7 +1,7 @@
-//! Declares the settings of what every command needs: presets, paths, output, logging.
+//! Declares the settings of what every command needs: presets, paths, output.
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
-use crate::settings::choices::{COLOR, LEVELS, MEDIA};
+use crate::settings::choices::{COLOR, MEDIA};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
 
@@ -59,12 +59,6 @@ pub static OUTPUT_MEDIA_DIR: Setting<String> = Setting::new(
     Spec::new("output.mediaDir", Kind::Path, "Where images and audio are written")
         .client()
         .doc("Empty: `mcpx-<uid>/media` in the directory for temporary files."),
-);
-
-pub static LOGGING_LEVEL: Setting<String> = Setting::new(
-    Spec::new("logging.level", Kind::Enum(LEVELS), "The lowest level that is logged")
-        .flags(&["--log-level"])
-        .env(&["MCPX_LOG_LEVEL"]),
 );
 
 pub static PLUMBING_STRICT_UNKNOWN_KEYS: Setting<bool> = Setting::new(
