@@ -1,13 +1,16 @@
-//! The blocking client: one connection to a daemon's unix socket, asked one
-//! thing at a time. Knows nothing of how a daemon is found or started.
+//! The blocking client: one connection to a daemon, over its unix socket or
+//! HTTP, asked one thing at a time. Knows nothing of how a daemon is found or started.
 
+use super::bridge;
 use super::http::{self, Fault, Limits, Method, Reader, Sink};
 use super::ops;
+use super::remote::{Remote, Watch};
 use super::uri;
 use super::wire::{CallRequest, DaemonInfo, OpenRun, OpenedRun, SETTINGS_HEADER};
 use crate::error::{Error, Kind, Result};
+use crate::mcp::http::{Failure, Interrupt};
 use crate::proc;
-use crate::settings::Carried;
+use crate::settings::{Carried, Secret};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -23,23 +26,44 @@ use std::time::{Duration, Instant};
 /// How long an answer that waits for no server may take to begin. A daemon
 /// answers such a thing within milliseconds; one that does not is stuck, or stopped.
 const QUICK: Duration = Duration::from_secs(20);
+/// How long the word that a run is over may take: whoever says it is about to leave.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A connection to a daemon. May be shared; requests wait for one another.
 pub struct Client {
     link: Mutex<Link>,
     info: DaemonInfo,
     interrupted: Arc<AtomicBool>,
+    /// The connection broke before the daemon had a whole request.
+    unsent: AtomicBool,
+    /// The runs that were opened over HTTP, where no connection ends them.
+    runs: Mutex<Vec<FarRun>>,
 }
 
-/// How the daemon is reached. A daemon over TCP will be a second kind.
 struct Link {
-    reader: Reader<UnixStream>,
+    wire: Wire,
     /// Why the connection can no longer be used.
     broken: bool,
     timeout: Option<Duration>,
     /// Header lines that go with every request, each ended by CR LF.
     headers: String,
 }
+
+/// How the daemon is reached.
+enum Wire {
+    Socket(Reader<UnixStream>),
+    Http(Remote),
+}
+
+/// A run at a daemon that sees no connection of ours; told now and then that it goes on.
+struct FarRun {
+    id: String,
+    token: Secret,
+    _pulse: Option<Watch>,
+}
+
+/// A status, a body, and whether the connection can serve again.
+type Answered = (u16, Vec<u8>, bool);
 
 /// A successful answer.
 #[derive(Debug)]
@@ -52,8 +76,13 @@ pub struct Reply {
 
 /// Ends a client's request from another thread or a signal's receiver.
 pub struct Interrupter {
-    stream: UnixStream,
+    wire: Ending,
     interrupted: Arc<AtomicBool>,
+}
+
+enum Ending {
+    Socket(UnixStream),
+    Http(Interrupt),
 }
 
 impl Interrupter {
@@ -61,7 +90,10 @@ impl Interrupter {
     /// [`Kind::Cancelled`], and the daemon cancels what it was doing for it.
     pub fn interrupt(&self) {
         self.interrupted.store(true, Ordering::SeqCst);
-        let _ = self.stream.shutdown(Shutdown::Both);
+        match &self.wire {
+            Ending::Socket(stream) => drop(stream.shutdown(Shutdown::Both)),
+            Ending::Http(request) => request.clone().interrupt(),
+        }
     }
 }
 
@@ -76,9 +108,25 @@ pub(super) fn dial(socket: &Path) -> io::Result<UnixStream> {
 }
 
 impl Client {
-    pub(super) fn over(stream: UnixStream, info: DaemonInfo) -> Client {
-        let link = Link { reader: Reader::new(stream), broken: false, timeout: None, headers: String::new() };
-        Client { link: Mutex::new(link), info, interrupted: Arc::new(AtomicBool::new(false)) }
+    /// Over a connection that is there.
+    pub fn over(stream: UnixStream, info: DaemonInfo) -> Client {
+        Client::of(Wire::Socket(Reader::new(stream)), info)
+    }
+
+    /// A daemon at an HTTP address. Nothing is sent before it is asked something.
+    pub fn remote(remote: Remote) -> Client {
+        let info = DaemonInfo { schema: 1, endpoint: remote.endpoint().to_owned(), ..Default::default() };
+        Client::of(Wire::Http(remote), info)
+    }
+
+    fn of(wire: Wire, info: DaemonInfo) -> Client {
+        Client {
+            link: Mutex::new(Link { wire, broken: false, timeout: None, headers: String::new() }),
+            info,
+            interrupted: Arc::new(AtomicBool::new(false)),
+            unsent: AtomicBool::new(false),
+            runs: Mutex::default(),
+        }
     }
 
     /// Connects to a daemon whose info file is known.
@@ -94,7 +142,11 @@ impl Client {
 
     /// A second connection to the same daemon, for asking at the same time.
     pub fn another(&self) -> Result<Client> {
-        let other = Client::connect(self.info.clone())?;
+        let remote = match &self.link().wire {
+            Wire::Http(remote) => Some(remote.another()),
+            Wire::Socket(_) => None,
+        };
+        let other = remote.map_or_else(|| Client::connect(self.info.clone()), |r| Ok(Client::remote(r)))?;
         other.link().headers = self.link().headers.clone();
         Ok(other)
     }
@@ -107,6 +159,17 @@ impl Client {
 
     fn link(&self) -> std::sync::MutexGuard<'_, Link> {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is reached over HTTP: it may see other files and other processes than we do.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.link().wire, Wire::Http(_))
+    }
+
+    /// The connection broke before the daemon had a whole request of ours, so that
+    /// nothing came of it: asking another connection is no repetition.
+    pub fn lost_unsent(&self) -> bool {
+        self.unsent.load(Ordering::SeqCst)
     }
 
     /// What the daemon's info file said; only `socket` is known of a daemon that was named by its socket.
@@ -122,11 +185,13 @@ impl Client {
 
     /// A handle that ends this client's requests, for Ctrl-C.
     pub fn shutdown_handle(&self) -> Result<Interrupter> {
-        let link = self.link();
-        let stream = link.reader.source().try_clone().map_err(|e| {
-            Error::new(Kind::Unavailable, format!("duplicating the connection to the daemon: {e}"))
-        })?;
-        Ok(Interrupter { stream, interrupted: self.interrupted.clone() })
+        let wire = match &self.link().wire {
+            Wire::Http(remote) => Ending::Http(remote.interrupter()),
+            Wire::Socket(reader) => Ending::Socket(reader.source().try_clone().map_err(|e| {
+                Error::new(Kind::Unavailable, format!("duplicating the connection to the daemon: {e}"))
+            })?),
+        };
+        Ok(Interrupter { wire, interrupted: self.interrupted.clone() })
     }
 
     /// Asks and waits for the answer. `method` is an upper-case word, `path` a
@@ -146,7 +211,10 @@ impl Client {
         let mut link = self.link();
         let outcome = self.exchange_on(&mut link, method, path, body, Kind::Unavailable, Some(sink));
         if outcome.is_err() && link.broken {
-            let _ = link.reader.source().shutdown(Shutdown::Both);
+            match &link.wire {
+                Wire::Socket(reader) => drop(reader.source().shutdown(Shutdown::Both)),
+                Wire::Http(remote) => remote.interrupter().interrupt(),
+            }
         }
         outcome
     }
@@ -170,12 +238,28 @@ impl Client {
     /// Opens a run that lasts as long as this client.
     pub fn open_run(&self, run: &OpenRun) -> Result<OpenedRun> {
         let reply = self.exchange(Method::Post, "/v1/runs", Some(&to_json(run)?), Kind::Unavailable)?;
-        from_json(&reply.body)
+        let opened: OpenedRun = from_json(&reply.body)?;
+        if let Wire::Http(remote) = &self.link().wire {
+            // With the run's own token: that it is used is what keeps the run.
+            let token = Secret::new(&*opened.token);
+            let pulse = remote.with_token(token.clone()).watch(|| {});
+            self.far_runs().push(FarRun { id: opened.run.clone(), token, _pulse: pulse });
+        }
+        Ok(opened)
+    }
+
+    fn far_runs(&self) -> std::sync::MutexGuard<'_, Vec<FarRun>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A new connection that is a channel of the run: frames, both ways. The
     /// descriptor may be handed to a child.
     pub fn channel(&self, run: &str) -> Result<OwnedFd> {
+        if let Some(far) = self.far_runs().iter().find(|far| far.id == run)
+            && let Wire::Http(remote) = &self.link().wire
+        {
+            return bridge::open(remote.with_token(far.token.clone()));
+        }
         let fail =
             |what: String| Error::new(Kind::Unavailable, format!("opening a channel to the daemon: {what}"));
         let stream = dial(&self.info.socket).map_err(|e| fail(e.to_string()))?;
@@ -197,7 +281,13 @@ impl Client {
 
     /// One request and its response; `broken` is what it means when the
     /// connection breaks after the request was sent.
-    fn exchange(&self, method: Method, target: &str, body: Option<&[u8]>, broken: Kind) -> Result<Reply> {
+    pub(super) fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        body: Option<&[u8]>,
+        broken: Kind,
+    ) -> Result<Reply> {
         self.exchange_on(&mut self.link(), method, target, body, broken, None)
     }
 
@@ -216,39 +306,107 @@ impl Client {
         link.broken = true;
         let waits = ops::route(method, uri::split(target).0).is_ok_and(|(op, _)| op.waits);
         let timeout = link.timeout.or((!waits).then_some(QUICK));
-        let begun = Instant::now();
         let headers = std::mem::take(&mut link.headers);
-        let sent = http::write_request(link.reader.source_mut(), method, target, &headers, body);
+        let outcome = match &mut link.wire {
+            Wire::Socket(reader) => {
+                let limits = Limits { idle: timeout, ..Limits::PATIENT };
+                self.over_socket(reader, (method, target, &headers, body), &limits, broken, sink)
+            }
+            Wire::Http(remote) => {
+                let timeout = (timeout, waits);
+                self.over_http(remote, (method, target, &headers, body), timeout, broken, sink)
+            }
+        };
         link.headers = headers;
+        let (status, body, keep) = outcome?;
+        link.broken = !keep;
+        if status >= 400 || body.starts_with(b"{\"error\":") {
+            let error = reported(status, &body);
+            return Err(match (status, &link.wire) {
+                (401, Wire::Http(remote)) => error.hint(format!(
+                    "set MCPX_TRANSPORT_BEARER_TOKEN (transport.bearerToken) to the token of the daemon at {}",
+                    remote.endpoint()
+                )),
+                _ => error,
+            });
+        }
+        Ok(Reply { status, body })
+    }
+
+    /// The same over the socket.
+    fn over_socket(
+        &self,
+        reader: &mut Reader<UnixStream>,
+        (method, target, headers, body): Request<'_>,
+        limits: &Limits,
+        broken: Kind,
+        sink: Option<Sink<'_>>,
+    ) -> Result<Answered> {
+        let begun = Instant::now();
+        let sent = http::write_request(reader.source_mut(), method, target, headers, body);
         if let Err(e) = &sent
             && !matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
         {
             return Err(self.broke(Kind::Unavailable, &e.to_string()));
         }
         // A daemon that refuses a connection says why before it closes it.
-        let limits = Limits { idle: timeout, ..Limits::PATIENT };
         let read = match sink {
-            Some(sink) => link.reader.stream(&limits, sink),
-            None => link.reader.response(&limits),
+            Some(sink) => reader.stream(limits, sink),
+            None => reader.response(limits),
         };
-        let response = match (read, sent) {
-            (Ok(response), _) => response,
-            (Err(_), Err(e)) => return Err(self.broke(Kind::Unavailable, &e.to_string())),
-            (Err(Fault::Closed), Ok(())) if timeout.is_some_and(|t| begun.elapsed() >= t) => {
-                let pid = self.info.pid;
-                return Err(Error::new(
-                    Kind::Timeout,
-                    format!("the daemon did not answer within {:?}", timeout.unwrap_or_default()),
-                )
-                .hint(format!("process {pid} may be stopped or stuck; kill it if it does not recover")));
+        match (read, sent) {
+            (Ok(response), _) => Ok((response.status, response.body, response.keep_alive)),
+            (Err(_), Err(e)) => {
+                self.unsent.store(true, Ordering::SeqCst);
+                Err(self.broke(Kind::Unavailable, &e.to_string()))
             }
-            (Err(fault), Ok(())) => return Err(self.broke(broken, &fault_text(&fault))),
-        };
-        link.broken = !response.keep_alive;
-        if response.status >= 400 || response.body.starts_with(b"{\"error\":") {
-            return Err(reported(response.status, &response.body));
+            (Err(Fault::Closed), Ok(())) if limits.idle.is_some_and(|t| begun.elapsed() >= t) => {
+                let pid = self.info.pid;
+                Err(too_slow(limits.idle)
+                    .hint(format!("process {pid} may be stopped or stuck; kill it if it does not recover")))
+            }
+            (Err(fault), Ok(())) if unread(&fault) => {
+                self.unsent.store(true, Ordering::SeqCst);
+                Err(self.broke(Kind::Unavailable, "it was closed before the request was read"))
+            }
+            (Err(fault), Ok(())) => Err(self.broke(broken, &fault_text(&fault))),
         }
-        Ok(Reply { status: response.status, body: response.body })
+    }
+
+    /// The same over HTTP, to a daemon that may be on another machine.
+    fn over_http(
+        &self,
+        remote: &Remote,
+        (method, target, headers, body): Request<'_>,
+        (timeout, waits): (Option<Duration>, bool),
+        broken: Kind,
+        sink: Option<Sink<'_>>,
+    ) -> Result<Answered> {
+        let interrupt = remote.interrupter();
+        // Where no time-out ends the wait, a machine that vanished must.
+        let watch =
+            (waits && timeout.is_none()).then(|| remote.watch(move || interrupt.interrupt())).flatten();
+        let at = remote.endpoint();
+        match remote.ask(method, target, headers, body, timeout, sink) {
+            Ok((status, body)) => Ok((status, body, true)),
+            Err(Failure::NotSent(what)) => {
+                self.unsent.store(true, Ordering::SeqCst);
+                let error = self.broke(Kind::Unavailable, &what);
+                let hint =
+                    "daemon.endpoint names it, so no other is tried; unset it to use this directory's own";
+                Err(match error.kind() {
+                    Kind::Cancelled => error,
+                    _ => Error::new(Kind::Unavailable, format!("reaching the daemon at {at}: {what}"))
+                        .hint(hint),
+                })
+            }
+            Err(Failure::TimedOut) => Err(too_slow(timeout).hint(format!("is the one at {at} overloaded?"))),
+            Err(Failure::Broken(what)) => {
+                let gone = watch.is_some_and(|w| w.found_gone());
+                let what = if gone { "nothing answers there any more" } else { what.as_str() };
+                Err(self.broke(broken, &format!("{what} ({at})")))
+            }
+        }
     }
 
     fn broke(&self, kind: Kind, what: &str) -> Error {
@@ -263,6 +421,32 @@ impl Client {
             _ => error,
         }
     }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let runs = std::mem::take(&mut *self.far_runs());
+        let Wire::Http(remote) = &self.link().wire else { return };
+        for run in &runs {
+            // Not on the connection that may have been interrupted. Should it not arrive, the run ends by its silence.
+            let target = format!("/v1/runs/{}", uri::encode(&run.id, false));
+            let _ = remote.another().ask(Method::Delete, &target, "", None, Some(FAREWELL), None);
+        }
+    }
+}
+
+/// Method, target, header lines, body.
+type Request<'a> = (Method, &'a str, &'a str, Option<&'a [u8]>);
+
+fn too_slow(timeout: Option<Duration>) -> Error {
+    let limit = timeout.unwrap_or_default();
+    Error::new(Kind::Timeout, format!("the daemon did not answer within {limit:?}"))
+}
+
+/// Whether the daemon closed the connection with bytes of the request still unread, so that it
+/// cannot have acted on it: Linux says so by a reset, and an orderly end otherwise (unix(7)).
+fn unread(fault: &Fault) -> bool {
+    cfg!(target_os = "linux") && matches!(fault, Fault::Io(e) if e.kind() == io::ErrorKind::ConnectionReset)
 }
 
 fn fault_text(fault: &Fault) -> String {

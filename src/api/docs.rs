@@ -77,6 +77,9 @@ fn operation(out: &mut String, op: &Operation) {
     if !op.words.is_empty() {
         let _ = write!(out, " Command: `mcpx {}`.", op.words.join(" "));
     }
+    if !op.tool.is_empty() {
+        let _ = write!(out, " Tool: `mcpx_{}`.", op.tool);
+    }
     out.push('\n');
     if !op.doc.is_empty() {
         let _ = write!(out, "\n{}\n", op.doc);

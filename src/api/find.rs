@@ -4,12 +4,13 @@
 use super::client::{Client, dial};
 use super::info;
 use super::lock::FileLock;
+use super::remote::{Access, Remote};
 use super::wire::DaemonInfo;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::paths::{self, Dirs};
 use crate::proc;
-use crate::settings::{self, Settings};
+use crate::settings::{self, Secret, Settings, Source};
 use crate::util::{Env, digest};
 use serde_json::Value;
 use std::fs::File;
@@ -112,21 +113,73 @@ impl Client {
     }
 }
 
+/// The environment of something that outlives the run that this process may be part of.
+pub fn without_run(env: &Env) -> Env {
+    let mut own = env.clone();
+    OF_ONE_SESSION.iter().for_each(|name| own.remove(name));
+    if env.get("MCPX_RUN").is_some() {
+        OF_ONE_RUN.iter().for_each(|name| own.remove(name));
+    }
+    own
+}
+
+/// Where a setting says that the daemon is.
+enum Named {
+    /// At a unix socket, by that setting.
+    Socket(&'static str, PathBuf),
+    /// At an HTTP address.
+    Http(String),
+}
+
+/// The setting that decides, if one does: of `daemon.socket` and `daemon.endpoint` the one
+/// that was said closer to the command.
+fn where_named(settings: &Settings) -> Option<Named> {
+    let rank = |key: &str| {
+        let said = settings.explain(key).filter(|r| !r.value.text().is_empty());
+        said.map(|r| match r.source {
+            Source::Default => 0,
+            Source::File(..) => 1,
+            Source::Env(_) => 2,
+            Source::Preset(..) => 3,
+            Source::Flag(_) => 4,
+            Source::Runtime => 5,
+        })
+    };
+    let (socket, endpoint) = (rank("daemon.socket"), rank("daemon.endpoint"));
+    // A script is told both; the socket is the nearer way.
+    if socket.is_some() && socket >= endpoint {
+        return Some(Named::Socket("daemon.socket", settings.get(&settings::DAEMON_SOCKET).into()));
+    }
+    endpoint?;
+    let endpoint = settings.get(&settings::DAEMON_ENDPOINT);
+    Some(match endpoint.strip_prefix("unix://") {
+        Some(path) => Named::Socket("daemon.endpoint", path.into()),
+        None => Named::Http(endpoint),
+    })
+}
+
+/// Whether the settings name a daemon whose servers are to be used instead of those
+/// configured here, and perhaps on another machine.
+pub fn is_elsewhere(settings: &Settings) -> bool {
+    matches!(where_named(settings), Some(Named::Http(_) | Named::Socket("daemon.endpoint", _)))
+}
+
+/// Whether the settings name a daemon, so that none is looked for.
+pub fn is_named(settings: &Settings) -> bool {
+    where_named(settings).is_some()
+}
+
+/// Whether the settings name a daemon that is reached over HTTP.
+pub fn is_far(settings: &Settings) -> bool {
+    matches!(where_named(settings), Some(Named::Http(_)))
+}
+
 /// The daemon that a setting names, which is the only one then.
 fn named(boot: &Boot) -> Result<Option<Client>> {
-    let socket = boot.settings.get(&settings::DAEMON_SOCKET);
-    let endpoint = boot.settings.get(&settings::DAEMON_ENDPOINT);
-    let (setting, path) = if !socket.is_empty() {
-        ("daemon.socket", PathBuf::from(socket))
-    } else if let Some(path) = endpoint.strip_prefix("unix://") {
-        ("daemon.endpoint", PathBuf::from(path))
-    } else if endpoint.is_empty() {
-        return Ok(None);
-    } else {
-        return Err(Error::new(
-            Kind::Config,
-            format!("daemon.endpoint is \"{endpoint}\", and only unix:///path can be reached so far"),
-        ));
+    let (setting, path) = match where_named(boot.settings) {
+        None => return Ok(None),
+        Some(Named::Http(endpoint)) => return far(boot, &endpoint).map(Some),
+        Some(Named::Socket(setting, path)) => (setting, path),
     };
     match dial(&path) {
         Ok(stream) => {
@@ -139,6 +192,33 @@ fn named(boot: &Boot) -> Result<Option<Client>> {
                 )))
         }
     }
+}
+
+/// A daemon at an HTTP address.
+fn far(boot: &Boot, endpoint: &str) -> Result<Client> {
+    Remote::new(Access {
+        endpoint,
+        token: token_for(boot, endpoint),
+        env: boot.env,
+        ca: &boot.settings.get(&settings::TRANSPORT_CA_FILE),
+        dial: boot.settings.get(&settings::DAEMON_CONNECT_TIMEOUT),
+    })
+    .map(Client::remote)
+}
+
+/// The token for an address: what is configured, else that of a daemon of ours which listens there.
+fn token_for(boot: &Boot, endpoint: &str) -> Secret {
+    let of_run = |name: &str| boot.env.text("MCPX_RUN").and(boot.env.text(name));
+    let configured = boot.settings.get(&settings::TRANSPORT_BEARER_TOKEN);
+    // The token of the run that we are part of is for that run's daemon alone.
+    let of_another = of_run("MCPX_TRANSPORT_BEARER_TOKEN") == Some(configured.reveal())
+        && of_run("MCPX_ENDPOINT") != Some(endpoint);
+    if !configured.is_empty() && !of_another {
+        return configured;
+    }
+    let same = |found: &DaemonInfo| found.endpoint == endpoint.trim_end_matches('/');
+    let ours = info::list(boot.dirs).into_iter().map(|(_, found)| found).find(same);
+    ours.map(|found| Secret::new(found.token)).unwrap_or_default()
 }
 
 /// The daemon with that key. Connecting is the check: nothing is asked.
@@ -243,11 +323,7 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
     progress("starting the daemon");
     let log = info::log_path(boot.dirs, &boot.config.key);
     let log_before = std::fs::metadata(&log).map_or(0, |m| m.len());
-    let mut env = boot.env.clone();
-    OF_ONE_SESSION.iter().for_each(|name| env.remove(name));
-    if env.get("MCPX_RUN").is_some() {
-        OF_ONE_RUN.iter().for_each(|name| env.remove(name));
-    }
+    let env = without_run(boot.env);
     let mut args = vec!["daemon".into(), "--detached".into(), "--dir".into(), boot.dir.into()];
     if !boot.settings.get(&settings::PATHS_CONFIG_FILE).is_empty()
         && let Some(source) = boot.config.sources.first()

@@ -1,6 +1,7 @@
 //! What the daemon can be asked, as a table, and how to ask it: operations,
 //! wire records, HTTP, the blocking client. Knows nothing of how the daemon answers.
 
+mod bridge;
 pub mod client;
 pub mod docs;
 pub mod find;
@@ -10,6 +11,7 @@ pub mod info;
 pub mod lock;
 pub mod ops;
 pub mod records;
+pub mod remote;
 mod resolve;
 #[cfg(test)]
 pub mod scratch;
@@ -18,5 +20,5 @@ pub mod uri;
 pub mod wire;
 
 pub use client::{Client, Interrupter, Reply};
-pub use find::{Boot, daemons};
+pub use find::{Boot, daemons, without_run};
 pub use resolve::{Resolved, resolve};

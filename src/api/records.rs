@@ -197,6 +197,49 @@ pub static SCHEMAS: Record = Record {
     ],
 };
 
+static HIT: Record = Record {
+    name: "Hit",
+    fields: &[
+        always("server", Shape::Text, "the server's configured name"),
+        always("tool", Shape::Text, "the tool's exact name"),
+        always("signature", Shape::Text, "how a program calls it"),
+        always("description", Shape::Text, "what it does"),
+        always("all", Shape::Boolean, "it matches every word"),
+    ],
+};
+
+/// `search`.
+pub static HITS: Record = Record {
+    name: "Hits",
+    fields: &[
+        always("hits", Shape::List(&Shape::Record(&HIT)), "the tools, best first"),
+        maybe(
+            "near",
+            Shape::Text,
+            "the words that were searched for instead, where nothing fits those given",
+        ),
+        always("errors", Shape::List(&Shape::Record(&SCHEMA_ERROR)), "one a server that was not searched"),
+    ],
+};
+
+static TYPESCRIPT: Record = Record {
+    name: "TypeScript",
+    fields: &[
+        always("server", Shape::Text, "the server's configured name"),
+        always("ident", Shape::Text, "the identifier that stands for it in a program"),
+        always("typescript", Shape::Text, "its declarations"),
+    ],
+};
+
+/// `types`.
+pub static TYPES: Record = Record {
+    name: "Types",
+    fields: &[
+        always("types", Shape::List(&Shape::Record(&TYPESCRIPT)), "one a server that could be read"),
+        always("errors", Shape::List(&Shape::Record(&SCHEMA_ERROR)), "one a server that could not"),
+    ],
+};
+
 static NAMES: Record = Record {
     name: "NamespaceName",
     fields: &[

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 /// The format's version. A file of any other one is a miss; raise it when the
 /// lines, or what is derived into them (signatures), change.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// How many digests of one server are kept. More than one, because two projects
 /// may define the same name in two ways and must not empty each other's cache.
@@ -364,7 +364,7 @@ mod tests {
             assert!(cache.load_rows("s", "d", DAY).is_none(), "cut at {end}");
         }
         let text = String::from_utf8(whole.clone()).unwrap();
-        let newer = text.replacen("\"mcpx\":1", "\"mcpx\":9", 1);
+        let newer = text.replacen(&format!("\"mcpx\":{VERSION}"), "\"mcpx\":9", 1);
         let other = text.replacen("\"server\":\"s\"", "\"server\":\"t\"", 1);
         let huge = text.replacen("\"rows\":", "\"rows\":1844674407370955", 1);
         let grown = format!("{text} ");

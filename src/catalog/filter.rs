@@ -21,7 +21,8 @@ pub fn schema(def: &ServerDef, mut schema: ServerSchema) -> ServerSchema {
 /// Why a tool of this exact name cannot be called; `None` when it is offered.
 pub fn refusal(def: &ServerDef, tool: &str) -> Option<Error> {
     let withheld = def.options.tools.withholds(tool)?;
-    let place = format!("{}:{}", def.source.display(), withheld.line);
+    let file = withheld.source.as_ref().unwrap_or(&def.source);
+    let place = format!("{}:{}", file.display(), withheld.line);
     let message = format!("the tool {}.{tool} is not offered: {} ({place})", def.name, withheld.why);
     let hint = "change the filter there, or add the tool to \"extraIncludeTools\"";
     Some(Error::new(Kind::Refused, message).server(&def.name).tool(tool).hint(hint))

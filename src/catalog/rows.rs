@@ -62,7 +62,9 @@ pub fn about_server(schema: &ServerSchema) -> Option<String> {
 /// The text up to the end of its first sentence, paragraph or list, on one line
 /// and without control characters; cut at a word with `…` when longer than `max` characters.
 pub fn first_sentence(text: &str, max: usize) -> String {
+    // A manual in Markdown begins with a heading, whose marks say nothing.
     let text = text.trim_start();
+    let text = text.trim_start_matches('#').trim_start();
     let paragraph = ["\n\n", "\r\n\r\n", "\n- ", "\n* ", "\n#"]
         .iter()
         .filter_map(|end| text.find(end))
@@ -143,6 +145,7 @@ mod tests {
             ("Really? Yes.", "Really?"),
             ("  No end\n here ", "No end here"),
             ("Title\n\nBody.", "Title"),
+            ("## The server – a manual\n\nBody.", "The server – a manual"),
             ("Lists:\n- one\n- two", "Lists:"),
             ("読みます。次。", "読みます。"),
             ("Clear\u{1b}[2J the\u{202e} screen", "Clear [2J the screen"),

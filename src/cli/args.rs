@@ -23,6 +23,7 @@ pub enum Parsed {
 }
 
 /// A command with everything that was typed for it.
+#[derive(Clone)]
 pub struct Invocation {
     /// The command.
     pub command: &'static Command,

@@ -6,8 +6,9 @@ use super::command::Flag;
 use super::commands::COMMANDS;
 use super::out::{Out, note};
 use super::progress::Progress;
+use super::schemas;
 use crate::api::wire::{CallContext, SelectedProfiles};
-use crate::api::{Boot, Client};
+use crate::api::{Boot, Client, find};
 use crate::config::{self, Config, LoadOptions, Selection};
 use crate::error::{Error, Kind, Result};
 use crate::observe::log::Trace;
@@ -16,7 +17,7 @@ use crate::settings::{self, Carried, Layers, PresetFlag, Settings, Source, Taken
 use crate::util::Env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// What a command works with.
 pub struct Cx {
@@ -27,9 +28,12 @@ pub struct Cx {
     /// Standard output.
     pub out: Out,
     world: OnceLock<World>,
+    /// The same with the servers of a daemon that is elsewhere.
+    elsewhere: OnceLock<World>,
 }
 
 /// What is found out from files.
+#[derive(Clone)]
 pub struct World {
     /// The working directory, absolute.
     pub cwd: PathBuf,
@@ -57,7 +61,7 @@ impl Cx {
             let path = std::path::absolute(text).unwrap_or_else(|_| PathBuf::from(text));
             env.set("MCPX_CONFIG", path);
         }
-        Cx { inv, env, out, world: OnceLock::new() }
+        Cx { inv, env, out, world: OnceLock::new(), elsewhere: OnceLock::new() }
     }
 
     /// The configuration and settings, read once.
@@ -71,6 +75,30 @@ impl Cx {
             world.config.warnings.iter().for_each(|w| note(w));
         }
         Ok(self.world.get_or_init(|| world))
+    }
+
+    /// What there is to work with: the configured servers, or those of the daemon that
+    /// `daemon.endpoint` names, which are asked for once and without starting any.
+    pub fn catalog(&self) -> Result<&World> {
+        let world = self.world()?;
+        if !find::is_elsewhere(&world.settings) {
+            return Ok(world);
+        }
+        if let Some(elsewhere) = self.elsewhere.get() {
+            return Ok(elsewhere);
+        }
+        let progress = Progress::start("asking the daemon for its servers");
+        let client = self.daemon(&progress)?;
+        let path = format!("/v1/namespaces?known=true&{}", schemas::selected(world));
+        let rows = schemas::namespace_rows(&client.json("GET", &path, None)?)?;
+        drop(progress);
+        let endpoint = world.settings.get(&settings::DAEMON_ENDPOINT);
+        let mut elsewhere = world.clone();
+        elsewhere.config.servers =
+            rows.iter().map(|row| Arc::new(schemas::foreign(row, &endpoint))).collect();
+        // The daemon has selected already.
+        elsewhere.selection = Selection::everything();
+        Ok(self.elsewhere.get_or_init(|| elsewhere))
     }
 
     /// The configuration and settings as they are now, read anew.
@@ -87,6 +115,26 @@ impl Cx {
         let settings = Settings::resolve(layers)?;
         let selection = selection(&config, &settings)?;
         Ok(World { cwd, dirs, config, settings, selection, presets })
+    }
+
+    /// The configuration as far as it can be read, and everything that is wrong with it, with
+    /// the variables, the presets and the flags.
+    pub fn survey(&self) -> Result<(Config, Vec<Error>)> {
+        let (cwd, dirs) = (working_directory()?, self.dirs()?);
+        let uid = crate::proc::uid();
+        let options = LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid };
+        let (config, mut faults) = config::survey(&options);
+        let flags = self.inv.settings.clone();
+        let mut layers = Layers { flags, dir: Some(cwd.clone()), ..config.settings_layers(&self.env) };
+        let (presets, wrong) = settings::preset_faults(&layers, &|flag| self.takes(flag));
+        layers.presets = presets;
+        for e in wrong.into_iter().chain(Settings::faults(&layers)) {
+            // The choice of presets is a setting, and is heard of twice.
+            if !faults.iter().any(|f| f.message() == e.message()) {
+                faults.push(e);
+            }
+        }
+        Ok((config, faults))
     }
 
     /// Gives the command those of its own flags that presets supply. What was typed wins over them.
@@ -235,7 +283,8 @@ impl Cx {
             parent_session_id: inherited("MCPX_PARENT_SESSION_ID"),
             ephemeral: false,
             cwd: Some(self.world()?.cwd.clone()),
-            pid: Some(std::process::id()),
+            // On another machine it is somebody else's.
+            pid: (!find::is_far(&self.world()?.settings)).then(std::process::id),
             run: inherited("MCPX_RUN"),
             selection: Some(SelectedProfiles::from(&self.world()?.selection)),
             trace: self.trace(),

@@ -1,10 +1,12 @@
 //! Writes help from the tables of commands and settings. Knows nothing of what
 //! commands do.
 
-use super::command::{Command, Flag, GROUPS};
+use super::command::{Command, Flag, GROUPS, Group};
 use super::commands::COMMANDS;
 use super::table::display_width;
+use super::topics::TOPICS;
 use crate::settings::{self, Declared};
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Help is laid out for terminals at least this wide.
@@ -22,6 +24,9 @@ pub fn overview() -> String {
             let _ = writeln!(out, "  {:names$}  {}", c.name, c.summary);
         }
     }
+    out.push_str("\nTopics, for mcpx help <topic>\n");
+    let topics: Vec<&str> = TOPICS.iter().map(|t| t.name).collect();
+    let _ = writeln!(out, "  {}", wrap(&topics.join(", "), 2));
     out.push_str(
         "\nFlags of every command\n  --json          answer in JSON\n  --config FILE   read this configuration \
          alone\n  --help          explain the command\n  --version       print the version\n\
@@ -32,7 +37,7 @@ pub fn overview() -> String {
 
 /// What `mcpx <command> --help` prints.
 pub fn command(c: &Command) -> String {
-    let mut out = format!("{}.\n\n{}\n", c.summary, usage(c));
+    let mut out = format!("{}.\n\n{}\n", c.summary, wrap(&usage(c), "usage: ".len()));
     for paragraph in c.about.split("\n\n").filter(|p| !p.is_empty()) {
         let _ = writeln!(out, "\n{}", wrap(paragraph, 0));
     }
@@ -51,6 +56,35 @@ pub fn command(c: &Command) -> String {
         let _ = writeln!(out, "  {}\n      {}", e.line, e.note);
     }
     out
+}
+
+/// What `mcpx` alone is to a program: every command and topic.
+pub fn overview_json() -> Value {
+    let commands: Vec<Value> =
+        COMMANDS.iter().filter(|c| c.group != Group::Hidden).map(|c| command_json(c)).collect();
+    let topics: Vec<Value> = TOPICS.iter().map(|t| json!({"name": t.name, "summary": t.summary})).collect();
+    json!({"ok": true, "version": env!("CARGO_PKG_VERSION"), "commands": commands, "topics": topics})
+}
+
+/// A command as a program reads it.
+pub fn command_json(c: &Command) -> Value {
+    let flags = c.flags.iter().map(|f| {
+        json!({
+            "name": format!("--{}", f.name), "short": f.short.map(|s| format!("-{s}")), "value": f.value,
+            "setting": f.setting, "help": f.help,
+        })
+    });
+    let settings = own_settings(c).map(
+        |d| json!({"key": d.key(), "flags": d.flag_names(), "kind": d.kind().describe(), "help": d.help()}),
+    );
+    let group = GROUPS.iter().find(|(g, _)| *g == c.group).map(|(_, title)| *title);
+    let examples = c.examples.iter().map(|e| json!({"line": e.line, "note": e.note}));
+    json!({
+        "name": c.name, "group": group, "summary": c.summary, "about": c.about,
+        "usage": usage(c).trim_start_matches("usage: "),
+        "flags": flags.collect::<Vec<_>>(), "settings": settings.collect::<Vec<_>>(),
+        "examples": examples.collect::<Vec<_>>(),
+    })
 }
 
 /// The usage line.
@@ -131,7 +165,6 @@ fn wrap(text: &str, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::command::Group;
 
     #[test]
     fn the_overview_names_every_command_that_is_not_hidden() {

@@ -7,10 +7,12 @@ pub mod args;
 pub mod base64;
 pub mod command;
 pub mod commands;
+pub mod complete;
 pub mod cx;
 pub mod docs;
 pub mod help;
 pub mod interrupt;
+pub mod man;
 pub mod out;
 pub mod progress;
 pub mod result;
@@ -18,6 +20,7 @@ pub mod running;
 pub mod schemas;
 mod script_log;
 pub mod table;
+pub mod topics;
 
 use crate::error::{Error, Kind};
 use crate::util::Env;
@@ -30,7 +33,12 @@ pub fn run(argv: Vec<OsString>) -> u8 {
     let env = Env::current();
     let json_typed = args::wants_json(&argv);
     let outcome = match args::parse(argv) {
+        Ok(args::Parsed::Overview) if json_typed => out.json(&help::overview_json()).map(|()| 0),
         Ok(args::Parsed::Overview) => out.line(help::overview().trim_end()).map(|()| 0),
+        Ok(args::Parsed::Help(command)) if json_typed => {
+            let body = serde_json::json!({"ok": true, "command": help::command_json(command)});
+            out.json(&body).map(|()| 0)
+        }
         Ok(args::Parsed::Help(command)) => out.line(help::command(command).trim_end()).map(|()| 0),
         Ok(args::Parsed::Version) => commands::version::print(&mut out, json_typed).map(|()| 0),
         Ok(args::Parsed::Run(invocation)) => {

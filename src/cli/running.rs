@@ -8,8 +8,8 @@ use super::progress::Progress;
 use super::schemas;
 use super::script_log::ScriptLog;
 use super::table::one_line;
-use crate::api::Client;
 use crate::api::wire::OpenRun;
+use crate::api::{Client, find};
 use crate::error::{Kind, Result};
 use crate::script::{
     self, Faults, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
@@ -31,8 +31,9 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
     let cwd = faults.keep(directory(cx, world)).unwrap_or_else(|| world.cwd.clone());
     let env = variables(cx, world, &mut faults);
     let spec = RunSpec {
-        source: settle(source, world),
+        source,
         args,
+        from: world.cwd.clone(),
         cwd,
         env,
         capture: cx.json(),
@@ -45,7 +46,7 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         note(&text);
     }
     if cx.inv.has("dry-run") {
-        let plan = prepared.plan(offline(cx, world)?);
+        let plan = prepared.plan(offline(cx, cx.catalog()?)?);
         return show(cx, &plan);
     }
     // The run lasts as long as the client that opened it.
@@ -62,6 +63,7 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
             log.push(record);
         }
         pass_on(piece, color);
+        true
     };
     let outcome = script::execute(plan, Box::new(sink))?;
     if let Some(log) = &log {
@@ -79,20 +81,6 @@ fn directory(cx: &Cx, world: &World) -> Result<PathBuf> {
         return Err(usage(format!("--cwd: {} is not a directory", path.display())));
     }
     Ok(path)
-}
-
-/// A path that was typed is meant from here, whatever `--cwd` says.
-fn settle(source: Source, world: &World) -> Source {
-    match source {
-        Source::Script(typed) => match world.cwd.join(&typed) {
-            file if Path::new(&typed).is_relative() && file.is_file() => match file.to_str() {
-                Some(absolute) => Source::Script(absolute.to_owned()),
-                None => Source::Script(typed),
-            },
-            _ => Source::Script(typed),
-        },
-        inline => inline,
-    }
 }
 
 /// The variables of `--env-file`, then those of `--env`.
@@ -121,16 +109,14 @@ fn variables(cx: &Cx, world: &World, faults: &mut Faults) -> Vec<(OsString, OsSt
 /// Opens the run at the daemon.
 fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, Link)> {
     let link = offline(cx, world)?;
-    let named = ["daemon.socket", "daemon.endpoint"]
-        .iter()
-        .any(|key| world.settings.explain(key).is_some_and(|r| !r.value.text().is_empty()));
-    if link.namespaces.is_empty() && !named {
+    if link.namespaces.is_empty() && !find::is_named(&world.settings) {
         // There is nothing to call, so nobody to ask.
         return Ok((None, Link { run: crate::util::random_hex(RUN_ID)?, ..link }));
     }
     let progress = Progress::start("opening the run");
     let client = cx.daemon(&progress)?;
     let opened = client.open_run(&OpenRun { context: cx.context()?, tools: prepared.grants() })?;
+    let far = client.is_remote();
     let channel = if prepared.wants_channel() { Some(client.channel(&opened.run)?) } else { None };
     let namespaces =
         opened.namespaces.into_iter().map(|n| Namespace { name: n.name, ident: n.ident }).collect();
@@ -139,8 +125,10 @@ fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, 
         session: opened.session,
         ephemeral: opened.ephemeral,
         namespaces,
+        ca_file: if far { world.settings.get(&crate::settings::TRANSPORT_CA_FILE) } else { String::new() },
         socket: client.info().socket.clone(),
-        endpoint: opened.endpoint,
+        // Where we reached it, others do too; its own word for that may be good on its machine only.
+        endpoint: if far { client.info().endpoint.clone() } else { opened.endpoint },
         token: opened.token,
         channel,
         ..link
@@ -177,19 +165,25 @@ fn show(cx: &mut Cx, plan: &Plan) -> Result<u8> {
     Ok(0)
 }
 
-/// Hands on what the script writes to standard error.
-fn pass_on(piece: Stderr, color: bool) {
+/// Hands on what the script writes to standard error; false when its reader has left.
+fn pass_on(piece: Stderr, color: bool) -> bool {
     let mut stderr = std::io::stderr().lock();
-    // Whoever closed our stderr does not want it.
-    let _ = match piece {
+    let written = match piece {
         Stderr::Text(bytes) => stderr.write_all(bytes),
         Stderr::Log(record) => stderr.write_all(log_line(record, color).as_bytes()),
     };
+    // A standard error that was closed from the start is no reason to end anything.
+    !written.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// A log record as a line: the level, the message, and those fields that the message does not show.
+/// A log record as a line: what the console printed as it stands; else the level, the message, those fields that the
+/// message does not show, and the place when the record has one.
 fn log_line(record: &LogRecord, color: bool) -> String {
-    let mut line = format!("{:5} {}", record.level, record.message.trim_end());
+    let told = record.console.is_none();
+    let mut line = match told {
+        true => format!("{:5} {}", record.level, record.message.trim_end()),
+        false => record.message.clone(),
+    };
     if let Some(Value::Object(fields)) = &record.fields {
         for (key, value) in fields {
             let text = value.as_str().map_or_else(|| value.to_string(), one_line);
@@ -198,12 +192,15 @@ fn log_line(record: &LogRecord, color: bool) -> String {
             }
         }
     }
-    if color {
-        let code = match record.level.as_str() {
-            "error" => "31",
-            "warn" => "33",
-            _ => "2",
-        };
+    if let Some(place) = record.source.as_ref().filter(|_| told) {
+        line.push_str(&format!(" ({place})"));
+    }
+    let code = match record.level.as_str() {
+        "error" => Some("31"),
+        "warn" => Some("33"),
+        _ => told.then_some("2"),
+    };
+    if let Some(code) = code.filter(|_| color) {
         line = format!("\x1b[{code}m{line}\x1b[0m");
     }
     line.push('\n');
@@ -238,10 +235,14 @@ mod tests {
             at: 0,
             message: "fetched 3".into(),
             fields: Some(fields),
+            console: None,
             source: None,
         };
         assert_eq!(log_line(&record(json!({"n": 3})), false), "info  fetched 3\n");
         assert_eq!(log_line(&record(json!({"n": 3, "from": "a\nb"})), false), "info  fetched 3 from=a b\n");
         assert!(log_line(&record(json!(null)), true).starts_with("\x1b[2minfo"));
+        let mut printed = LogRecord { console: Some("log".into()), ..record(json!(null)) };
+        printed.source = Some("<exec>:1:1".into());
+        assert_eq!(log_line(&printed, true), "fetched 3\n", "line for line what the console prints");
     }
 }

@@ -7,7 +7,7 @@ use crate::api::wire::NamespaceRow;
 use crate::catalog::cache::Cache;
 use crate::catalog::rows::{self as catalog_rows, Row};
 use crate::catalog::{ServerSchema, filter, names};
-use crate::config::ServerDef;
+use crate::config::{ServerDef, ServerOptions, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::settings;
 use serde_json::Value;
@@ -69,9 +69,27 @@ pub fn unusable(world: &World, def: &ServerDef) -> Option<Error> {
     })
 }
 
+/// A server of a daemon that is elsewhere, as far as a definition can be had of it. Its digest is
+/// nobody's, so that the cache of this machine has nothing for it.
+pub fn foreign(row: &NamespaceRow, endpoint: &str) -> ServerDef {
+    let problem = row.error.as_ref().filter(|_| row.state == "failed").map(Error::from_json);
+    ServerDef {
+        name: row.name.clone(),
+        transport: Transport::Http { url: String::new(), headers: Vec::new() },
+        enabled: row.state != "disabled",
+        description: row.description.clone(),
+        options: ServerOptions::default(),
+        source: Arc::new(row.source.clone().unwrap_or_else(|| endpoint.into())),
+        line: 0,
+        digest: String::new(),
+        alias_of: None,
+        problem,
+    }
+}
+
 /// A row for each configured server. No server is started for those that the cache knows.
 pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     let (cache, ttl) = cache(world);
     let mut rows = Vec::with_capacity(world.config.servers.len());
     let mut missing = 0usize;
@@ -109,7 +127,7 @@ pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
 fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
     let progress = Progress::start(&format!("reading the tools of {}", servers(missing)));
     let answer = cx.daemon(&progress).and_then(|client| {
-        let world = cx.world()?;
+        let world = cx.catalog()?;
         let path = format!("/v1/namespaces?waitMs={}&{}", wait(world), selected(world));
         client.json("GET", &path, None)
     });
@@ -138,7 +156,7 @@ fn wait(world: &World) -> u128 {
 }
 
 /// The selection, as a query says it.
-fn selected(world: &World) -> String {
+pub fn selected(world: &World) -> String {
     let s = &world.selection;
     let profiles = s.profiles.iter().map(|p| format!("profile={}&", escape(p))).collect::<String>();
     format!("{profiles}skipDefault={}&allProfiles={}", s.skip_default, s.all)
@@ -174,7 +192,7 @@ fn gather<'a, T>(
     cached: impl Fn(&Cache, &ServerDef, Duration) -> Option<T>,
     of: impl Fn(ServerSchema) -> T,
 ) -> Result<Vec<Known<'a, T>>> {
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     let (cache, ttl) = cache(world);
     let mut known: Vec<Known<T>> = Vec::with_capacity(namespaces.len());
     let mut missing: Vec<usize> = Vec::new();
@@ -233,7 +251,7 @@ fn missing_line(missing: &[(&str, &Error)], done: &str) -> Option<String> {
 
 /// One server's tools. This is for a call, which waits as long as the server may take to start.
 pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     let (cache, ttl) = cache(world);
     match unusable(world, def) {
         Some(e) => Err(e),

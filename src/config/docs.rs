@@ -129,6 +129,18 @@ const CHOICES: &str = "
 
 `\"aliasOf\": \"other\"` in place of `command` and `url` makes a server that is reached as `other` is, under another name and with instances of its own. `scope`, `sharing`, `max` and the time-outs hold for it as well where it does not give its own; tool filters, profiles and `enabled` do not. The other server may be in another file, and may be switched off.
 
+### From a nearer file
+
+A block without `command`, `url` and `aliasOf` changes the server of that name that a file further away defines: `enabled` (or `disabled`), `description`, `profiles`, `tools`, `excludeTools` and `extraIncludeTools`, each by itself; of two such blocks the nearer one counts. Every other option belongs to the file that says how the server is reached, and is refused there. `mcpx servers adjust` writes such a block.
+
+```jsonc
+{
+  \"mcpServers\": {
+    \"tracker\": { \"mcpx\": { \"excludeTools\": [\"delete_*\"] } },
+  },
+}
+```
+
 ### Profiles
 
 `\"profiles\": [\"work\"]` in a server's `mcpx` block takes it out of the default set: commands work with it only when `--profile work`, `MCPX_PROFILE=work` or the setting `catalog.profile` says so. `\"profiles\": [\"work\", \"default\"]` keeps it in the default set as well. `--profile` adds to the default set; `--skip-default` leaves the default set out; `--all-profiles` takes every server.
@@ -148,7 +160,7 @@ One daemon serves all profiles. It knows every server; the selection travels wit
 const COMMANDS: &str = "
 ### Changing and importing them
 
-`mcpx servers add`, `remove`, `enable` and `disable` change a file and keep its comments and layout; a running daemon follows at once, and servers that did not change keep running. `mcpx servers import HOST` (or `all`) takes over what other hosts have, `mcpx servers import --from FILE` what one file has, and `mcpx init --import` writes a first file from all of them. What belongs to the user goes to the user's file, what belongs to the project to the project's. Each server is reported as taken or skipped, with the reason; `--dry-run` changes nothing. What is switched off there stays so.
+`mcpx servers add`, `adjust`, `remove`, `enable` and `disable` change a file and keep its comments and layout; a running daemon follows at once, and servers that did not change keep running. `mcpx servers import HOST` (or `all`) takes over what other hosts have, `mcpx servers import --from FILE` what one file has, and `mcpx init --import` writes a first file from all of them. What belongs to the user goes to the user's file, what belongs to the project to the project's. Each server is reported as taken or skipped, with the reason; `--dry-run` changes nothing. What is switched off there stays so.
 ";
 
 const PLACEHOLDERS: &str = "
@@ -217,11 +229,14 @@ mod tests {
         let text = configuration_md();
         let examples: Vec<&str> =
             text.split("```jsonc\n").skip(1).filter_map(|e| e.split("```").next()).collect();
-        assert_eq!(examples.len(), 4);
+        assert_eq!(examples.len(), 5);
         for example in examples {
             let config = load_text(example);
             assert!(config.warnings.is_empty(), "{:?}", config.warnings);
-            assert!(config.servers.iter().all(|s| s.problem.is_none()), "{:?}", config.servers);
+            // What a nearer file changes is defined in another one.
+            let alone = |e: &crate::error::Error| e.message().contains("no file further away defines it");
+            let fine = |s: &std::sync::Arc<crate::config::ServerDef>| s.problem.as_ref().is_none_or(alone);
+            assert!(config.servers.iter().all(fine), "{:?}", config.servers);
             let env = Env::default();
             let layers = config.settings_layers(&env);
             assert!(settings::defined_presets(&layers.files).is_ok());
@@ -257,7 +272,10 @@ mod tests {
         let config = load(&scratch.options(&env)).unwrap();
         let names: Vec<&str> = config.servers.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["demo", "files", "tracker"]);
-        assert!(config.servers.iter().all(|s| s.problem.is_none()), "{:?}", config.servers);
+        // What a nearer file changes is defined in another one.
+        let alone = |e: &crate::error::Error| e.message().contains("no file further away defines it");
+        let fine = |s: &std::sync::Arc<crate::config::ServerDef>| s.problem.as_ref().is_none_or(alone);
+        assert!(config.servers.iter().all(fine), "{:?}", config.servers);
         assert!(config.layers[0].values.contains_key("pool") && config.warnings.is_empty());
     }
 }

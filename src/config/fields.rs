@@ -22,16 +22,18 @@ pub(super) const FIELDS: &[Field] = &[
         "aliasOf",
         "instead of `command` and `url`: the name of another server, which this one is under another name, with options of its own",
     ),
-    (
-        "enabled",
-        "`false` switches the server off (`\"disabled\": true` means the same); in a block without `command` and `url` it switches the server of that name that a file further away defines",
-    ),
+    ("enabled", "`false` switches the server off (`\"disabled\": true` means the same)"),
     ("description", "what it is for; `mcpx ls` and `mcpx search` show it"),
     ("mcpx", "options of mcpx's own, below"),
 ];
 
 /// Other hosts' names for members of [`FIELDS`].
 pub(super) const SYNONYMS: &[&str] = &["disabled", "httpUrl", "serverUrl"];
+
+/// The options that a block without a definition may give: they change those of the
+/// server of that name in a file further away.
+pub(super) const PATCHED: &[&str] =
+    &["description", "enabled", "excludeTools", "extraIncludeTools", "profiles", "tools"];
 
 /// The members of an `"mcpx"` block; an unknown one there is an error.
 pub(super) const OPTIONS: &[Field] = &[

@@ -2,6 +2,8 @@
 //! the one rule that puts them together. Knows nothing of schemas.
 
 use super::regex::Regex;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A pattern for a tool's name: the whole name, a glob (`*` is any text, `?`
 /// one character), or `/a regular expression/` (`/…/i` ignores case).
@@ -90,6 +92,8 @@ pub struct Patterns {
     pub all: Vec<Pattern>,
     /// The line of the member in its file.
     pub line: u32,
+    /// That file, where it is another than the definition's.
+    pub source: Option<Arc<PathBuf>>,
 }
 
 impl Patterns {
@@ -122,6 +126,8 @@ pub struct Withheld {
     pub why: String,
     /// Its line in the file.
     pub line: u32,
+    /// That file, where it is another than the definition's.
+    pub source: Option<Arc<PathBuf>>,
 }
 
 impl ToolFilter {
@@ -137,6 +143,15 @@ impl ToolFilter {
             || within(&self.only) != Some(false) && within(&self.exclude) != Some(true)
     }
 
+    /// These lists, and those of `further` that are missing here.
+    pub(super) fn over(self, further: ToolFilter) -> ToolFilter {
+        ToolFilter {
+            only: self.only.or(further.only),
+            exclude: self.exclude.or(further.exclude),
+            extra: self.extra.or(further.extra),
+        }
+    }
+
     /// Why a tool is not offered; `None` when it is.
     pub fn withholds(&self, name: &str) -> Option<Withheld> {
         if self.offers(name) {
@@ -147,7 +162,7 @@ impl ToolFilter {
                 true => format!("\"excludeTools\" names \"{name}\""),
                 false => format!("\"{}\" of \"excludeTools\" fits it", pattern.text()),
             };
-            return Some(Withheld { why, line: list.line });
+            return Some(Withheld { why, line: list.line, source: list.source.clone() });
         }
         let list = self.only.as_ref()?;
         let why = match list.all.len() {
@@ -155,7 +170,7 @@ impl ToolFilter {
             1..=LISTED => format!("\"tools\" offers only {}", list.texts()),
             n => format!("none of the {n} patterns of \"tools\" fits it"),
         };
-        Some(Withheld { why, line: list.line })
+        Some(Withheld { why, line: list.line, source: list.source.clone() })
     }
 }
 
@@ -167,7 +182,11 @@ mod tests {
     use super::*;
 
     fn list(patterns: &[&str]) -> Option<Patterns> {
-        Some(Patterns { all: patterns.iter().map(|p| Pattern::new(p).unwrap()).collect(), line: 7 })
+        Some(Patterns {
+            all: patterns.iter().map(|p| Pattern::new(p).unwrap()).collect(),
+            line: 7,
+            source: None,
+        })
     }
 
     #[test]

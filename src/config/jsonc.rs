@@ -3,6 +3,7 @@
 
 use super::node::{Document, Item, Node, Tree};
 use crate::error::{Error, Kind, Result};
+use crate::settings::At;
 use serde_json::Number;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,9 +28,11 @@ pub fn parse(text: &str, path: &Path) -> Result<Document> {
 
 /// As [`parse`], without a copy of every text.
 pub(super) fn tree<'a>(text: &'a str, path: &Path) -> Result<Tree<'a>> {
-    let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, line: 1, duplicates: Vec::new() };
+    let mut parser =
+        Parser { text, bytes: text.as_bytes(), at: 0, line: 1, counted: (0, 0), duplicates: Vec::new() };
     if text.starts_with('\u{feff}') {
         parser.at = 3;
+        parser.counted = (3, 0);
     }
     match parser.document() {
         Ok(root) => Ok(Tree { root, duplicates: parser.duplicates }),
@@ -79,7 +82,9 @@ struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
     line: u32,
-    duplicates: Vec<(String, u32)>,
+    /// A byte of the current line, and how many characters of the line come before it.
+    counted: (usize, u32),
+    duplicates: Vec<(String, At)>,
 }
 
 type Parsed<T> = std::result::Result<T, Fault>;
@@ -87,6 +92,14 @@ type Parsed<T> = std::result::Result<T, Fault>;
 impl<'a> Parser<'a> {
     fn fail<T>(&self, what: impl Into<String>) -> Parsed<T> {
         Err(Fault { at: self.at, what: what.into() })
+    }
+
+    /// Where the next byte is. Each character is counted once, however many places a line has.
+    fn place(&mut self) -> At {
+        let (from, before) = self.counted;
+        let column = before + self.text[from..self.at].chars().count() as u32;
+        self.counted = (self.at, column);
+        At { line: self.line, column: column + 1 }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -113,6 +126,7 @@ impl<'a> Parser<'a> {
                 Some(b'\n') => {
                     self.line += 1;
                     self.at += 1;
+                    self.counted = (self.at, 0);
                 }
                 Some(b' ' | b'\t' | b'\r') => self.at += 1,
                 Some(b'/') if self.bytes.get(self.at + 1) == Some(&b'/') => {
@@ -125,6 +139,9 @@ impl<'a> Parser<'a> {
                     };
                     let body = &self.bytes[self.at..self.at + 2 + length];
                     self.line += body.iter().filter(|b| **b == b'\n').count() as u32;
+                    if let Some(end) = body.iter().rposition(|b| *b == b'\n') {
+                        self.counted = (self.at + end + 1, 0);
+                    }
                     self.at += length + 4;
                 }
                 _ => return Ok(()),
@@ -133,7 +150,7 @@ impl<'a> Parser<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Parsed<Node<'a>> {
-        let line = self.line;
+        let at = self.place();
         let item = match self.peek() {
             Some(b'{' | b'[') if depth >= MAX_DEPTH => {
                 return self.fail(format!("nested deeper than {MAX_DEPTH} levels"));
@@ -158,7 +175,7 @@ impl<'a> Parser<'a> {
             Some(_) => return self.fail("expected a value"),
             None => return self.fail("the file ends where a value is expected"),
         };
-        Ok(Node { item, line })
+        Ok(Node { item, at })
     }
 
     fn object(&mut self, depth: usize) -> Parsed<Item<'a>> {
@@ -178,7 +195,7 @@ impl<'a> Parser<'a> {
                 Some(b',') => return self.fail("expected a key before the comma"),
                 Some(_) => return self.fail("expected a key in double quotes, or }"),
             }
-            let line = self.line;
+            let at = self.place();
             let key = self.string()?;
             self.blank()?;
             if self.peek() != Some(b':') {
@@ -186,7 +203,7 @@ impl<'a> Parser<'a> {
             }
             self.at += 1;
             self.blank()?;
-            let node = Node { line, ..self.value(depth + 1)? };
+            let node = Node { at, ..self.value(depth + 1)? };
             if members.len() == HASHED {
                 index = members.iter().enumerate().map(|(i, (key, _))| (key.clone(), i)).collect();
             }
@@ -197,7 +214,7 @@ impl<'a> Parser<'a> {
             };
             match same {
                 Some(i) => {
-                    self.duplicates.push((key.into_owned(), line));
+                    self.duplicates.push((key.into_owned(), at));
                     members[i].1 = node;
                 }
                 None => {
@@ -362,8 +379,8 @@ mod tests {
         let (value, lines) = (doc.value, doc.lines);
         assert_eq!(value["x"], json!([1, 2500.0, -0.0]));
         assert_eq!(value["y"], json!({"z": null}));
-        assert_eq!((lines.line, lines.children[0].line), (2, 3));
-        assert_eq!(lines.children[1].children[0].line, 4);
+        assert_eq!((lines.at.line, lines.children[0].at.line), (2, 3));
+        assert_eq!(lines.children[1].children[0].at.line, 4);
     }
 
     #[test]
@@ -379,16 +396,19 @@ mod tests {
     fn a_key_given_twice_counts_once_and_is_reported() {
         let doc = ok("{\"a\": 1,\n\"b\": 2,\n\"a\": {\"c\":\n 3}}");
         assert_eq!(doc.value, json!({"a": {"c": 3}, "b": 2}));
-        assert_eq!(doc.duplicates, [("a".to_owned(), 3)]);
+        assert_eq!(doc.duplicates, [("a".to_owned(), At { line: 3, column: 1 })]);
         let lines = doc.lines;
-        assert_eq!((lines.children[0].line, lines.children[1].line), (3, 2));
+        assert_eq!((lines.children[0].at.line, lines.children[1].at.line), (3, 2));
         // Many keys are found by another way than few.
         let many: String = (0..40).map(|i| format!("\"k{}\": {i},\n", i % 30)).collect();
         let doc = parse(&format!("{{{many}}}"), Path::new("f")).map(|d| (d.value, d.duplicates));
         let (value, duplicates) = doc.unwrap();
         assert_eq!(value.as_object().unwrap().len(), 30);
         assert_eq!((&value["k9"], &value["k10"]), (&json!(39), &json!(10)));
-        assert_eq!((duplicates.len(), duplicates[0].clone()), (10, ("k0".to_owned(), 31)));
+        assert_eq!(
+            (duplicates.len(), duplicates[0].clone()),
+            (10, ("k0".to_owned(), At { line: 31, column: 1 }))
+        );
     }
 
     #[test]

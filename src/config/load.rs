@@ -3,6 +3,7 @@
 
 use super::jsonc;
 use super::node::{Item, Node};
+use super::patch::Patch;
 use super::search::search_path;
 use super::server::{self, Block, Place, ServerDef};
 use crate::error::{Error, Kind, Result};
@@ -83,29 +84,19 @@ impl Config {
 /// `Config` when a file cannot be read or parsed, or the named one is missing;
 /// `Refused` when a file is not the user's own. A bad server is no error here: see `ServerDef::problem`.
 pub fn load(options: &LoadOptions) -> Result<Config> {
-    let variable = options.env.get("MCPX_CONFIG").filter(|v| !v.is_empty());
-    let named = options.explicit.clone().or_else(|| variable.map(PathBuf::from));
     let mut loading = Loading::default();
-    match named {
-        Some(path) => {
-            let path = options.dir.join(path);
-            if !loading.file(&path, options)? {
-                return Err(Error::new(
-                    Kind::Config,
-                    format!("there is no configuration file {}", path.display()),
-                )
-                .hint(
-                    "it was named by --config or MCPX_CONFIG; correct that, or write the file with mcpx init",
-                ));
-            }
-        }
-        None => {
-            for path in search_path(options.dir, options.dirs) {
-                loading.file(&path, options)?;
-            }
-        }
-    }
+    loading.all(options)?;
     Ok(loading.finish(options.dirs))
+}
+
+/// As [`load`], but goes on after a fault: the configuration as far as it can be read, and
+/// every fault of its files.
+pub fn survey(options: &LoadOptions) -> (Config, Vec<Error>) {
+    let mut loading = Loading { collected: Some(Vec::new()), ..Loading::default() };
+    let ended = loading.all(options).err();
+    let mut faults = loading.collected.take().unwrap_or_default();
+    faults.extend(ended);
+    (loading.finish(options.dirs), faults)
 }
 
 /// The files that [`load`] would read, links resolved, the nearest first. Opens none of
@@ -148,15 +139,46 @@ struct Loading {
     /// The nearest first, until the end.
     layers: Vec<FileLayer>,
     warnings: Vec<String>,
+    /// What is wrong with files, where that is not to end the loading.
+    collected: Option<Vec<Error>>,
 }
 
 enum Named {
     Defined,
-    /// Switched on or off by a nearer file, in this line.
-    Switched(bool, Arc<PathBuf>, u32),
+    /// Changed by nearer files.
+    Patched(Box<Patch>),
 }
 
 impl Loading {
+    /// Reads the file that was named, else those of the search path.
+    fn all(&mut self, options: &LoadOptions) -> Result<()> {
+        let variable = options.env.get("MCPX_CONFIG").filter(|v| !v.is_empty());
+        let Some(path) = options.explicit.clone().or_else(|| variable.map(PathBuf::from)) else {
+            for path in search_path(options.dir, options.dirs) {
+                self.file(&path, options).map(drop).or_else(|e| self.fault(e))?;
+            }
+            return Ok(());
+        };
+        let path = options.dir.join(path);
+        if self.file(&path, options)? {
+            return Ok(());
+        }
+        let message = format!("there is no configuration file {}", path.display());
+        Err(Error::new(Kind::Config, message)
+            .hint("it was named by --config or MCPX_CONFIG; correct that, or write the file with mcpx init"))
+    }
+
+    /// Keeps a fault where faults are collected; else gives it back.
+    fn fault(&mut self, e: Error) -> Result<()> {
+        match &mut self.collected {
+            Some(faults) => {
+                faults.push(e);
+                Ok(())
+            }
+            None => Err(e),
+        }
+    }
+
     /// Reads one file; `false` when there is none.
     fn file(&mut self, path: &Path, options: &LoadOptions) -> Result<bool> {
         let Some(bytes) = read(path, options.uid)? else { return Ok(false) };
@@ -172,18 +194,18 @@ impl Loading {
         let document = jsonc::tree(text, &real)?;
         self.sources
             .push(SourceFile { path: real.as_ref().clone(), digest: util::digest([bytes.as_slice()], 64) });
-        let line = document.root.line;
+        let at = document.root.at;
         let Item::Object(mut members) = document.root.item else {
             let what = document.root.shape();
             let message = format!("{}: a configuration must be an object, not {what}", real.display());
             return Err(Error::new(Kind::Config, message));
         };
-        for (key, line) in document.duplicates {
+        for (key, at) in document.duplicates {
             let place = real.display();
-            self.warnings.push(format!("{place}:{line}: \"{key}\" is given twice; the last one counts"));
+            self.warnings.push(format!("{place}:{at}: \"{key}\" is given twice; the last one counts"));
         }
         let servers = self.take_servers(&mut members, &real)?;
-        let rest = Node { item: Item::Object(members), line };
+        let rest = Node { item: Item::Object(members), at };
         let foreign = path.file_name().is_some_and(|n| n == ".mcp.json");
         let Value::Object(values) = rest.to_value() else { return Ok(true) };
         let layer = FileLayer { path: real, values, lines: rest.lines(), foreign };
@@ -200,17 +222,17 @@ impl Loading {
         // `servers` is another host's name for the same object.
         let (ours, theirs) = (position(members, "mcpServers"), position(members, "servers"));
         if let (Some(_), Some(theirs)) = (ours, theirs) {
-            let line = members[theirs].1.line;
-            self.warnings.push(format!("{place}:{line}: \"servers\" is ignored beside \"mcpServers\""));
+            let at = members[theirs].1.at;
+            self.warnings.push(format!("{place}:{at}: \"servers\" is ignored beside \"mcpServers\""));
         }
         let Some(index) = ours.or(theirs) else { return Ok(Members::new()) };
         let (key, node) = members.remove(index);
-        let (line, what) = (node.line, node.shape());
+        let (at, what) = (node.at, node.shape());
         match node.item {
             Item::Object(servers) => Ok(servers),
             _ => {
-                let message = format!("{place}:{line}: \"{key}\" must be an object, not {what}");
-                Err(Error::new(Kind::Config, message))
+                let message = format!("{place}:{at}: \"{key}\" must be an object, not {what}");
+                self.fault(Error::new(Kind::Config, message)).map(|()| Members::new())
             }
         }
     }
@@ -220,34 +242,33 @@ impl Loading {
         let place = Place { path: &layer.path, base: layer.base(), env };
         self.servers.reserve(servers.len());
         for (name, block) in servers {
-            let nearer = self.names.get(name.as_ref());
-            if matches!(nearer, Some(Named::Defined)) {
+            if matches!(self.names.get(name.as_ref()), Some(Named::Defined)) {
                 continue;
             }
             let name = name.into_owned();
             match server::read(&name, &block, &place) {
-                Block::Switch(on) => {
-                    // The nearest switch counts.
-                    if nearer.is_none() {
-                        self.names.insert(name, Named::Switched(on, layer.path.clone(), block.line));
-                    }
-                }
+                Block::Patch(patch) => match self.names.get_mut(&name) {
+                    Some(Named::Patched(nearer)) => nearer.over(*patch),
+                    _ => drop(self.names.insert(name, Named::Patched(patch))),
+                },
                 Block::Server(mut def) => {
-                    if let Some(Named::Switched(on, ..)) = nearer {
-                        def.enabled = *on;
+                    if let Some(Named::Patched(patch)) = self.names.insert(name, Named::Defined) {
+                        patch.apply(&mut def);
                     }
                     self.servers.push(*def);
-                    self.names.insert(name, Named::Defined);
                 }
             }
         }
     }
 
-    /// A server that is switched on but defined nowhere is shown with its problem.
+    /// A server that is changed, and not switched off, but defined nowhere is shown with its problem.
     fn undefined(&mut self) {
         let mut missing: Vec<ServerDef> = Vec::new();
         for (name, named) in self.names.drain() {
-            if let Named::Switched(true, path, line) = named {
+            if let Named::Patched(patch) = named
+                && patch.enabled != Some(false)
+                && let Some((path, line)) = patch.place
+            {
                 missing.push(server::undefined(name, path, line));
             }
         }

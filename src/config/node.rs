@@ -1,6 +1,6 @@
 //! A parsed document: values that know their line. Converts to plain JSON.
 
-use crate::settings::{self, Lines};
+use crate::settings::{self, At, Lines};
 use serde_json::{Number, Value};
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ pub struct Document {
     pub value: Value,
     /// The line of each value, in a tree of the same shape.
     pub lines: Lines,
-    /// Keys that an object has twice (the last one counts): the key, and its second line.
-    pub duplicates: Vec<(String, u32)>,
+    /// Keys that an object has twice (the last one counts): the key, and its second place.
+    pub duplicates: Vec<(String, At)>,
 }
 
 /// A document as it was parsed. Texts are borrowed from the source where they can be.
@@ -20,7 +20,7 @@ pub(super) struct Tree<'a> {
     /// The value.
     pub root: Node<'a>,
     /// See [`Document::duplicates`].
-    pub duplicates: Vec<(String, u32)>,
+    pub duplicates: Vec<(String, At)>,
 }
 
 /// A value, and where it stands.
@@ -28,8 +28,8 @@ pub(super) struct Tree<'a> {
 pub(super) struct Node<'a> {
     /// The value.
     pub item: Item<'a>,
-    /// The line of its key, or of the value itself where it has none; counted from 1.
-    pub line: u32,
+    /// Where its key is, or the value itself where it has none.
+    pub at: At,
 }
 
 /// What a [`Node`] holds.
@@ -70,7 +70,7 @@ impl Node<'_> {
             Item::Object(members) => members.iter().map(|(_, v)| v.lines()).collect(),
             _ => Vec::new(),
         };
-        Lines { line: self.line, children }
+        Lines { at: self.at, children }
     }
     /// What it is, in words: `a list`, `a number`.
     pub fn shape(&self) -> &'static str {

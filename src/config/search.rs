@@ -9,6 +9,22 @@ pub(super) const NEAR: &[&str] = &[".mcpx.json", ".mcpx/config.json", ".mcp.json
 /// The system's own file, the farthest of all.
 pub(super) const SYSTEM: &str = "/etc/mcpx/config.json";
 
+/// Where files are, for the manual.
+pub const PLACES: &[(&str, &str)] = &[
+    (
+        ".mcpx.json, .mcpx/config.json, .mcp.json",
+        "configuration of the working directory, and of each above it",
+    ),
+    ("~/.config/mcpx/config.json, ~/.mcpx.json", "the user's configuration ($XDG_CONFIG_HOME)"),
+    (SYSTEM, "the system's configuration"),
+    (".mcpx/scripts, ~/.config/mcpx/scripts", "named scripts"),
+    ("~/.local/state/mcpx", "the daemons' info files, sockets and logs ($MCPX_STATE_DIR, $XDG_STATE_HOME)"),
+    (
+        "~/.cache/mcpx",
+        "schemas and generated clients, which can be deleted ($MCPX_CACHE_DIR, $XDG_CACHE_HOME)",
+    ),
+];
+
 /// Every path where a configuration file is looked for, the nearest first:
 /// upward from `dir` (its links resolved), then the user's, then the system's.
 /// None is in the list twice.

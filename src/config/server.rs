@@ -3,12 +3,13 @@
 //! problem: it never keeps the file's other servers from working.
 
 use super::expand::expand;
-use super::fields::OPTIONS;
+use super::fields::{OPTIONS, PATCHED};
 use super::filter::ToolFilter;
 use super::node::{Item, Node};
+use super::patch::Patch;
 use super::values::{Fault, Said, check_header, check_url, flag, pairs, patterns, said, texts};
 use crate::error::{Error, Kind};
-use crate::settings::{self, FromVal};
+use crate::settings::{self, At, FromVal};
 use crate::util::{self, Env};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -157,16 +158,16 @@ impl ServerDef {
 }
 
 /// What is wrong with a server, with its place.
-fn problem(path: &Path, line: u32, name: &str, what: &str) -> Error {
-    Error::new(Kind::Config, format!("{}:{line}: server \"{name}\": {what}", path.display())).server(name)
+fn problem(path: &Path, at: impl fmt::Display, name: &str, what: &str) -> Error {
+    Error::new(Kind::Config, format!("{}:{at}: server \"{name}\": {what}", path.display())).server(name)
 }
 
 /// What a block in a file turned out to be.
 pub(super) enum Block {
     /// A definition.
     Server(Box<ServerDef>),
-    /// No definition, only a switch over the one in a file further away.
-    Switch(bool),
+    /// No definition, only changes to the one in a file further away.
+    Patch(Box<Patch>),
 }
 
 /// Where a block stands.
@@ -194,6 +195,8 @@ struct Fields<'a> {
     protocol: Option<Said<'a>>,
     options: ServerOptions,
     own: Own,
+    /// The first option that a block without a definition cannot have.
+    beyond_patch: Option<(At, String)>,
 }
 
 /// What the `"mcpx"` block says of the same things as the block around it; it comes first.
@@ -208,7 +211,7 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
     let mut fields = Fields::default();
     let mut fault: Option<Fault> = None;
     if name.trim().is_empty() {
-        fault = Some((block.line, "its name is empty".into()));
+        fault = Some((block.at, "its name is empty".into()));
     }
     match &block.item {
         Item::Object(members) => {
@@ -220,14 +223,27 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
         }
         _ => {
             let what = format!("its definition must be an object, not {}", block.shape());
-            fault.get_or_insert((block.line, what));
+            fault.get_or_insert((block.at, what));
         }
     }
     let switch = fields.own.enabled.or(fields.enabled);
     let reached = (&fields.command, &fields.url, &fields.alias);
-    if let ((None, None, None), None, Some(on)) = (reached, &fault, switch) {
-        return Block::Switch(on);
+    if reached == (&None, &None, &None) && fault.is_none() && (switch.is_some() || !fields.defines()) {
+        let patch = fields.patch(switch);
+        if !patch.is_empty() {
+            match &fields.beyond_patch {
+                None => return Block::Patch(Box::new(patch.placed(place.path, block.at.line))),
+                Some((at, key)) => {
+                    let what = format!(
+                        "mcpx.{key}: a block without \"command\" and \"url\" changes only {} of the server of that name further away",
+                        PATCHED.join(", ")
+                    );
+                    fault = Some((*at, what));
+                }
+            }
+        }
     }
+    let reached = (&fields.command, &fields.url, &fields.alias);
     if fault.is_none() {
         let what = match reached {
             (None, None, None) => Some("has neither \"command\" nor \"url\""),
@@ -237,7 +253,7 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
             }
             _ => None,
         };
-        fault = what.map(|what| (block.line, what.into()));
+        fault = what.map(|what| (block.at, what.into()));
     }
     let mut digest = fields.digest_parts();
     let description = fields.own.description.take().or(fields.description.take());
@@ -247,14 +263,14 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
         fault.get_or_insert(found);
         nothing()
     });
-    let problem = fault.map(|(line, what)| problem(place.path, line, name, &what));
+    let problem = fault.map(|(at, what)| problem(place.path, at, name, &what));
     Block::Server(Box::new(ServerDef {
         transport,
         enabled: switch.unwrap_or(true),
         description,
         options,
         source: place.path.clone(),
-        line: block.line,
+        line: block.at.line,
         digest: util::digest(digest, 16),
         alias_of,
         problem,
@@ -295,7 +311,7 @@ impl<'a> Fields<'a> {
             "url" | "serverUrl" | "httpUrl" => {
                 let url = said(key, node)?;
                 if self.url.as_ref().is_some_and(|first| first.text != url.text) {
-                    return Err((url.line, format!("{key}: another field already gives another address")));
+                    return Err((url.at, format!("{key}: another field already gives another address")));
                 }
                 self.url = Some(url);
             }
@@ -305,7 +321,7 @@ impl<'a> Fields<'a> {
             "enabled" | "disabled" => {
                 let on = flag(key, node)? == (key == "enabled");
                 if self.enabled.is_some_and(|first| first != on) {
-                    return Err((node.line, "\"enabled\" and \"disabled\" contradict each other".into()));
+                    return Err((node.at, "\"enabled\" and \"disabled\" contradict each other".into()));
                 }
                 self.enabled = Some(on);
             }
@@ -318,14 +334,17 @@ impl<'a> Fields<'a> {
     /// Reads the `"mcpx"` block, in which an unknown key is an error.
     fn own(&mut self, block: &'a Node<'_>) -> Result<(), Fault> {
         let Item::Object(members) = &block.item else {
-            return Err((block.line, format!("mcpx: expected an object, got {}", block.shape())));
+            return Err((block.at, format!("mcpx: expected an object, got {}", block.shape())));
         };
         for (key, node) in members {
+            if !PATCHED.contains(&key.as_ref()) && self.beyond_patch.is_none() {
+                self.beyond_patch = Some((node.at, key.as_ref().to_owned()));
+            }
             let field = || format!("mcpx.{key}");
             // The values are of the kind of the setting that they stand in for.
             let parse = |setting: &dyn settings::Declared| {
                 let value = setting.kind().parse_json(&node.to_value());
-                value.map_err(|what| (node.line, format!("{}: {what}", field())))
+                value.map_err(|what| (node.at, format!("{}: {what}", field())))
             };
             let own = &mut self.options;
             match key.as_ref() {
@@ -363,7 +382,7 @@ impl<'a> Fields<'a> {
                         .find(|n| n.text.trim() != n.text || n.text.contains(',') || n.text.is_empty())
                     {
                         let what = format!("{}: \"{}\" cannot be a profile's name", field(), odd.text);
-                        return Err((odd.line, what));
+                        return Err((odd.at, what));
                     }
                     own.profiles = names.iter().map(|n| n.text.to_owned()).collect();
                 }
@@ -372,11 +391,23 @@ impl<'a> Fields<'a> {
                 _ => {
                     let near = util::did_you_mean(key, OPTIONS.iter().map(|(key, _)| *key));
                     let near = near.map(|n| format!("; {n}")).unwrap_or_default();
-                    return Err((node.line, format!("mcpx: unknown key \"{key}\"{near}")));
+                    return Err((node.at, format!("mcpx: unknown key \"{key}\"{near}")));
                 }
             }
         }
         Ok(())
+    }
+
+    /// What it changes, read as a block without a definition.
+    fn patch(&self, enabled: Option<bool>) -> Patch {
+        let own = &self.options;
+        Patch {
+            enabled,
+            description: self.own.description.clone().or_else(|| self.description.clone()),
+            tools: own.tools.clone(),
+            profiles: (!own.profiles.is_empty()).then(|| own.profiles.clone()),
+            place: None,
+        }
     }
 
     /// Whether it says anything of how a server is reached.
@@ -416,7 +447,7 @@ impl<'a> Fields<'a> {
     /// on its file's directory has the directory in its digest.
     fn transport(self, place: &Place<'a>, digest: &mut Vec<&'a [u8]>) -> Result<Transport, Fault> {
         let fill = |said: &Said, field: &dyn Fn() -> String| {
-            expand(said.text, place.env).map_err(|what| (said.line, format!("{}: {what}", field())))
+            expand(said.text, place.env).map_err(|what| (said.at, format!("{}: {what}", field())))
         };
         let fill_pairs = |field: &str, pairs: &[(&str, Said)]| {
             let each = pairs.iter().map(|(k, v)| {
@@ -427,10 +458,10 @@ impl<'a> Fields<'a> {
         };
         if let Some(said) = self.url {
             let url = fill(&said, &|| "url".into())?;
-            check_url(&url).map_err(|what| (said.line, format!("url: {what}")))?;
+            check_url(&url).map_err(|what| (said.at, format!("url: {what}")))?;
             let headers = fill_pairs("headers", &self.headers)?;
             for ((name, value), (_, said)) in headers.iter().zip(&self.headers) {
-                check_header(name, value).map_err(|what| (said.line, format!("headers.{name}: {what}")))?;
+                check_header(name, value).map_err(|what| (said.at, format!("headers.{name}: {what}")))?;
             }
             return Ok(Transport::Http { url, headers });
         }
@@ -443,7 +474,7 @@ impl<'a> Fields<'a> {
         if let Some(said) = self.command {
             command = fill(&said, &|| "command".into())?;
             if command.trim().is_empty() {
-                return Err((said.line, "command: is empty".into()));
+                return Err((said.at, "command: is empty".into()));
             }
             if command.contains('/') {
                 command = anchor(&command).to_string_lossy().into_owned();

@@ -158,6 +158,29 @@ pub fn switch(path: &Path, name: &str, on: bool) -> Result<Change> {
     save(edit, true)
 }
 
+/// Changes members of a server's `mcpx` block: in the file's own block, or, where the server is
+/// defined in a file further away, in a block that does nothing but change it.
+///
+/// # Errors
+/// `Usage` when a value cannot be used; as [`Edit`].
+pub fn adjust(path: &Path, name: &str, members: &Map<String, Value>) -> Result<Change> {
+    check_name(name)?;
+    let mut edit = Edit::open(path)?;
+    let place = [member(&edit), name];
+    let block = edit.get(&place);
+    // The values alone are checked: what else is wrong with the block is not this change's.
+    check(name, &json!({"command": "x", "mcpx": members}), edit.path())?;
+    match &block {
+        None => drop(edit.set(&place, json!({"mcpx": members}))?),
+        Some(_) => {
+            for (key, value) in members {
+                edit.set(&[place[0], name, "mcpx", key], value.clone())?;
+            }
+        }
+    }
+    save(edit, block.is_some())
+}
+
 fn save(edit: Edit, there: bool) -> Result<Change> {
     let (path, new_file) = (edit.path().to_owned(), !edit.exists());
     Ok(Change { path, new_file, there, changed: edit.save()? })
@@ -198,13 +221,13 @@ fn check(name: &str, block: &Value, path: &Path) -> Result<()> {
         return Err(Error::new(Kind::Usage, message).server(name));
     };
     match server::read(name, &tree.root, &Place { path: &path, base, env: &env }) {
-        Block::Switch(_) => Ok(()),
+        Block::Patch(_) => Ok(()),
         Block::Server(def) => match def.problem {
             None => Ok(()),
             Some(problem) => {
                 // The place is one in a text that nobody has written yet.
-                let place = format!("{}:1: ", path.display());
-                let message = problem.message().trim_start_matches(&place).to_owned();
+                let message = problem.message();
+                let message = message.find("server \"").map_or(message, |at| &message[at..]);
                 Err(Error::new(Kind::Usage, message).server(name).hint("nothing was changed"))
             }
         },

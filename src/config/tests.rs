@@ -178,7 +178,7 @@ fn files_that_cannot_be_read_say_why() {
         (|s| drop(s.file("w/.mcpx.json", "{\n \"a\": 1\n \"b\": 2}")), ".mcpx.json:2:8: expected , or }"),
         (
             |s| drop(s.file("w/.mcpx.json", "{\"mcpServers\":\n []}")),
-            ".mcpx.json:1: \"mcpServers\" must be an object",
+            ".mcpx.json:1:2: \"mcpServers\" must be an object",
         ),
         (|s| drop(s.file("w/.mcpx.json", "{\"servers\": null}")), "\"servers\" must be an object, not null"),
         (
@@ -299,8 +299,8 @@ fn a_definition_is_read_whole_and_other_hosts_members_are_passed_over() {
 #[test]
 fn a_fault_in_a_definition_is_that_servers_problem() {
     for (block, part) in [
-        ("5", "3: server \"x\": its definition must be an object, not a number"),
-        ("{}", "3: server \"x\": has neither \"command\" nor \"url\""),
+        ("5", "3:1: server \"x\": its definition must be an object, not a number"),
+        ("{}", "3:1: server \"x\": has neither \"command\" nor \"url\""),
         ("{\"command\": \"a\",\n\"url\": \"http://h\"}", "has both \"command\" and \"url\""),
         (
             "{\"command\": [\"a\", \"b\"]}",
@@ -308,10 +308,10 @@ fn a_fault_in_a_definition_is_that_servers_problem() {
         ),
         ("{\"command\": \" \"}", "command: is empty"),
         ("{\"command\": \"a\\u0000b\"}", "command: must not contain a NUL"),
-        ("{\"command\": \"a\",\n\"args\": \"b\"}", "4: server \"x\": args: expected a list, got a text"),
+        ("{\"command\": \"a\",\n\"args\": \"b\"}", "4:1: server \"x\": args: expected a list, got a text"),
         (
             "{\"command\": \"a\",\n\"args\": [\"b\",\n 8080]}",
-            "5: server \"x\": args[1]: expected a text, got a number",
+            "5:2: server \"x\": args[1]: expected a text, got a number",
         ),
         ("{\"command\": \"a\", \"env\": []}", "env: expected an object, got a list"),
         ("{\"command\": \"a\", \"env\": {\"A\": 1}}", "env.A: expected a text, got a number"),
@@ -332,7 +332,7 @@ fn a_fault_in_a_definition_is_that_servers_problem() {
         ("{\"command\": \"a\", \"mcpx\": true}", "mcpx: expected an object, got true or false"),
         (
             "{\"command\": \"a\", \"mcpx\": {\n\"scop\": \"cwd\"}}",
-            "4: server \"x\": mcpx: unknown key \"scop\"; did you mean \"scope\"?",
+            "4:1: server \"x\": mcpx: unknown key \"scop\"; did you mean \"scope\"?",
         ),
         (
             "{\"command\": \"a\", \"mcpx\": {\"scope\": \"me\"}}",
@@ -347,11 +347,11 @@ fn a_fault_in_a_definition_is_that_servers_problem() {
         ("{\"command\": \"a\", \"mcpx\": {\"enabled\": 1}}", "mcpx.enabled: expected true or false"),
         (
             "{\"command\": \"a\", \"args\": [\"x\"],\n\"env\": {\"T\": \"${T}\"}}",
-            "4: server \"x\": env.T: the variable T is not set",
+            "4:9: server \"x\": env.T: the variable T is not set",
         ),
         (
             "{\"command\": \"a\", \"args\": [\"x\",\n\"${U}\"]}",
-            "4: server \"x\": args[1]: the variable U is not set",
+            "4:1: server \"x\": args[1]: the variable U is not set",
         ),
         ("{\"command\": \"${U}\"}", "command: the variable U is not set"),
         ("{\"command\": \"a\", \"cwd\": \"${U}\"}", "cwd: the variable U is not set"),
@@ -435,10 +435,10 @@ fn what_is_odd_about_a_file_is_a_warning_with_its_line() {
     assert_eq!(
         short,
         [
-            "/.mcpx.json:2: \"a\" is given twice; the last one counts",
-            "/.mcpx.json:3: \"servers\" is ignored beside \"mcpServers\"",
-            "/.mcpx.json:5: unknown key \"pool.callTimout\"; did you mean \"pool.callTimeout\"?",
-            "/.mcp.json:1: unknown key \"pool.nonsense\"",
+            "/.mcpx.json:2:1: \"a\" is given twice; the last one counts",
+            "/.mcpx.json:3:1: \"servers\" is ignored beside \"mcpServers\"",
+            "/.mcpx.json:5:1: unknown key \"pool.callTimout\"; did you mean \"pool.callTimeout\"?",
+            "/.mcp.json:1:24: unknown key \"pool.nonsense\"",
         ]
     );
 }

@@ -1,30 +1,32 @@
-//! Reads the values of a server's block, each with the line that it is on.
+//! Reads the values of a server's block, each with the place where it is.
 //! Knows nothing of which member holds what.
 
 use super::filter::{Pattern, Patterns};
 use super::node::{Item, Node};
+use crate::settings::At;
 
-/// A text, and the line that it is on.
+/// A text, and where it is.
+#[derive(PartialEq)]
 pub(super) struct Said<'a> {
     pub text: &'a str,
-    pub line: u32,
+    pub at: At,
 }
 
-/// What is wrong with a block, and in which line.
-pub(super) type Fault = (u32, String);
+/// What is wrong with a block, and where.
+pub(super) type Fault = (At, String);
 
 /// A text.
 pub(super) fn said<'a>(field: &str, node: &'a Node) -> Result<Said<'a>, Fault> {
-    let line = node.line;
+    let at = node.at;
     match &node.item {
         Item::Text(text) if text.contains('\0') => {
-            Err((line, format!("{field}: must not contain a NUL character")))
+            Err((at, format!("{field}: must not contain a NUL character")))
         }
-        Item::Text(text) => Ok(Said { text, line }),
+        Item::Text(text) => Ok(Said { text, at }),
         Item::List(_) if field == "command" => {
-            Err((line, "command: expected a text, got a list; put what follows into \"args\"".into()))
+            Err((at, "command: expected a text, got a list; put what follows into \"args\"".into()))
         }
-        _ => Err((line, format!("{field}: expected a text, got {}", node.shape()))),
+        _ => Err((at, format!("{field}: expected a text, got {}", node.shape()))),
     }
 }
 
@@ -32,14 +34,14 @@ pub(super) fn said<'a>(field: &str, node: &'a Node) -> Result<Said<'a>, Fault> {
 pub(super) fn flag(field: &str, node: &Node) -> Result<bool, Fault> {
     match node.item {
         Item::Bool(on) => Ok(on),
-        _ => Err((node.line, format!("{field}: expected true or false, got {}", node.shape()))),
+        _ => Err((node.at, format!("{field}: expected true or false, got {}", node.shape()))),
     }
 }
 
 /// A list of texts.
 pub(super) fn texts<'a>(field: &str, node: &'a Node) -> Result<Vec<Said<'a>>, Fault> {
     let Item::List(list) = &node.item else {
-        return Err((node.line, format!("{field}: expected a list, got {}", node.shape())));
+        return Err((node.at, format!("{field}: expected a list, got {}", node.shape())));
     };
     let each = list.iter().enumerate();
     // The field is named again only where it is wrong: naming it costs, and few are.
@@ -49,11 +51,11 @@ pub(super) fn texts<'a>(field: &str, node: &'a Node) -> Result<Vec<Said<'a>>, Fa
 /// An object of texts.
 pub(super) fn pairs<'a>(field: &str, node: &'a Node) -> Result<Vec<(&'a str, Said<'a>)>, Fault> {
     let Item::Object(members) = &node.item else {
-        return Err((node.line, format!("{field}: expected an object, got {}", node.shape())));
+        return Err((node.at, format!("{field}: expected an object, got {}", node.shape())));
     };
     let each = members.iter().map(|(key, node)| {
         if key.is_empty() || key.contains(['=', '\0']) {
-            return Err((node.line, format!("{field}: \"{}\" cannot be a name", key.escape_debug())));
+            return Err((node.at, format!("{field}: \"{}\" cannot be a name", key.escape_debug())));
         }
         let said = said("", node).or_else(|_| said(&format!("{field}.{key}"), node))?;
         Ok((key.as_ref(), said))
@@ -64,10 +66,10 @@ pub(super) fn pairs<'a>(field: &str, node: &'a Node) -> Result<Vec<(&'a str, Sai
 /// Reads a list of patterns for tools.
 pub(super) fn patterns(field: &str, node: &Node) -> Result<Patterns, Fault> {
     let each = texts(field, node)?.into_iter().enumerate().map(|(i, said)| {
-        let fault = |what| (said.line, format!("{field}[{i}]: \"{}\" {what}", said.text));
+        let fault = |what| (said.at, format!("{field}[{i}]: \"{}\" {what}", said.text));
         Pattern::new(said.text).map_err(fault)
     });
-    Ok(Patterns { all: each.collect::<Result<_, Fault>>()?, line: node.line })
+    Ok(Patterns { all: each.collect::<Result<_, Fault>>()?, line: node.at.line, source: None })
 }
 
 /// Checks an address: its scheme, and that it names a host.

@@ -1,5 +1,6 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
+use super::discover;
 use super::events::Event;
 use super::feed;
 use super::recording;
@@ -30,6 +31,8 @@ use std::time::Duration;
 struct Fresh {
     #[serde(default)]
     fresh: bool,
+    #[serde(default)]
+    known: bool,
     #[serde(rename = "waitMs")]
     wait_ms: Option<u64>,
     #[serde(flatten)]
@@ -118,11 +121,11 @@ fn dispatch(
     asker: &Asker<'_>,
 ) -> Result<Done> {
     match (&asker.origin, &asker.held) {
-        (Origin::Channel(_), _) if !op.on_channel => {
+        // It may open runs of its own, which are held to the same.
+        (Origin::Channel(_), _) if !op.on_channel && !matches!(op.id, Id::OpenRun | Id::CloseRun) => {
             return Err(Error::new(Kind::Refused, format!("{} cannot be asked by a run", op.name))
                 .hint("a run's channel and token permit calls and questions"));
         }
-        // It may open runs of its own, which are held to the same.
         (_, Some(_)) if !op.on_channel && !matches!(op.id, Id::OpenRun | Id::CloseRun | Id::Channel) => {
             return Err(Error::new(
                 Kind::Refused,
@@ -153,8 +156,11 @@ fn dispatch(
         Id::Log => recording::records(daemon, params.parse(op)?),
         Id::Metrics => Ok(recording::metrics(daemon)),
         Id::Namespaces => {
-            let Fresh { fresh, wait_ms, chosen } = params.parse(op)?;
+            let Fresh { fresh, known, wait_ms, chosen } = params.parse(op)?;
             let selection = selection(chosen.said(), asker);
+            if known {
+                return json_of(&json!({"namespaces": known_rows(daemon, &selection)}));
+            }
             let wait = wait_ms.map(Duration::from_millis);
             let all = daemon.pool.namespaces_of(fresh, wait, &|server| selection.takes(server));
             json_of(&json!({"namespaces": rows(daemon, &all)}))
@@ -177,6 +183,8 @@ fn dispatch(
             json_of(&json!({"restarted": count}))
         }
         Id::Schemas => schemas(daemon, params.parse(op)?, asker),
+        Id::Search => discover::search(daemon, params.parse(op)?, asker),
+        Id::Types => discover::types(daemon, params.parse(op)?, asker),
         Id::Servers => servers::list(daemon, params.parse(op)?, asker),
         Id::PutServer => servers::put(daemon, &params.parse(op)?, asker),
         Id::DeleteServer => servers::delete(daemon, &params.parse(op)?, asker),
@@ -409,6 +417,25 @@ fn rows(daemon: &Daemon, namespaces: &[Namespace]) -> Vec<NamespaceRow> {
     namespaces.iter().map(|(server, schema)| row(&current, server, schema)).collect()
 }
 
+/// The same without asking any server: what is not known yet is said to be so.
+fn known_rows(daemon: &Daemon, selection: &Selection) -> Vec<NamespaceRow> {
+    let current = daemon.current();
+    let servers = current.config.servers.iter().filter(|server| selection.takes(server));
+    let of = |server: &Arc<ServerDef>| {
+        let schema = match (daemon.pool.known(&server.name), &server.problem) {
+            (Some(schema), _) => Ok(schema),
+            (None, Some(problem)) => Err(problem.clone()),
+            (None, None) => Err(Error::new(Kind::Unavailable, "its tools are not known yet")),
+        };
+        let mut row = row(&current, server, &schema);
+        if row.state == "failed" && server.problem.is_none() {
+            (row.state, row.error) = ("unknown".into(), None);
+        }
+        row
+    };
+    servers.map(of).collect()
+}
+
 fn row(current: &Current, server: &ServerDef, schema: &Result<Arc<ServerSchema>>) -> NamespaceRow {
     let ident = current.names.iter().find(|n| n.name == server.name).map(|n| n.ident.clone());
     let mut row = NamespaceRow {
@@ -497,10 +524,10 @@ fn schemas(daemon: &Arc<Daemon>, asked: Wanted, asker: &Asker<'_>) -> Result<Don
     json_of(&out)
 }
 
-type Named = (String, Result<Arc<ServerSchema>>);
+pub(super) type Named = (String, Result<Arc<ServerSchema>>);
 
 /// The schemas of the servers that were asked for, in that order; several are read at once.
-fn each_schema(
+pub(super) fn each_schema(
     daemon: &Arc<Daemon>,
     asked: &[String],
     fresh: bool,

@@ -5,6 +5,7 @@ mod answers;
 mod channel;
 mod child;
 mod consumers;
+mod discover;
 mod events;
 mod feed;
 mod follow;

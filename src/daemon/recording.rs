@@ -73,7 +73,7 @@ impl Logs {
     pub fn start(self, dirs: &Dirs, key: &str, detached: bool) -> Logs {
         // Without a log the daemon serves all the same.
         let file = detached.then(|| LogFile::open(&info::log_path(dirs, key)).ok()).flatten().map(Arc::new);
-        if let Err(e) = self.journal.start(|name, f| proc::thread::spawn(name, f)) {
+        if let Err(e) = self.journal.start(proc::thread::spawn) {
             log::warn(format_args!("nothing is logged: {e}"));
         }
         let (plain, journal) = (file.clone(), self.journal.clone());
@@ -227,7 +227,7 @@ pub fn records(daemon: &Daemon, wanted: Wanted) -> Result<Done> {
     let query = wanted.query()?;
     let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
     let lines =
-        newest(&snapshot, &query, limit, |name, f| proc::thread::spawn(name, f)).map_err(unreadable)?;
+        newest(&snapshot, &query, limit, proc::thread::spawn).map_err(unreadable)?;
     // As they were written: nothing of them is parsed but to see that they are JSON.
     let records: Vec<Box<RawValue>> =
         lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect();
@@ -246,7 +246,7 @@ pub fn statistics(daemon: &Daemon, wanted: Wanted) -> Result<Done> {
     let limit = wanted.limit.unwrap_or(LIMIT);
     let query = wanted.query()?;
     let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
-    let spawn: crate::observe::log::Spawn = |name, f| proc::thread::spawn(name, f);
+    let spawn: crate::observe::log::Spawn = proc::thread::spawn;
     json_of(&stats::report(&snapshot, about, &query, limit, spawn).map_err(unreadable)?)
 }
 

@@ -2,10 +2,11 @@
 //! interrupted one by one, certificates, proxies. Knows nothing of MCP.
 
 use super::error::printable;
+use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::util::Env;
 use std::io::{self, BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,7 +29,7 @@ const TRUST: [&str; 5] = [
 
 /// How a request went wrong before it had an answer.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub enum Failure {
     /// Nothing of it can have reached the server.
     NotSent(String),
     /// It may have.
@@ -38,25 +39,34 @@ pub(super) enum Failure {
 }
 
 /// One request.
-pub(super) struct Ask<'a> {
+pub struct Ask<'a> {
+    /// The method, in upper case.
     pub method: &'static str,
+    /// The whole URL.
     pub url: &'a str,
+    /// Names and values.
     pub headers: &'a [(String, String)],
+    /// The body, if there is one.
     pub body: Option<&'a [u8]>,
     /// For all of it, the body of the answer included.
     pub timeout: Option<Duration>,
     /// For each wait within it.
     pub silence: Option<Duration>,
+    /// For the connection to be made.
+    pub dial: Option<Duration>,
 }
 
 /// The answer: status and headers, and a body still to be read.
-pub(super) struct Reply {
+pub struct Reply {
+    /// The HTTP status.
     pub status: u16,
     headers: ureq::http::HeaderMap,
+    /// What follows the head.
     pub body: BufReader<BodyReader<'static>>,
 }
 
 impl Reply {
+    /// The value of the first header of that name, when it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -90,7 +100,7 @@ impl Reply {
 
 /// Makes requests. Each one that is under way has an agent of its own, because
 /// an agent is what ureq can interrupt.
-pub(super) struct Web {
+pub struct Web {
     config: Config,
     idle: Mutex<Vec<Agent>>,
     busy: Mutex<Vec<Interrupt>>,
@@ -101,14 +111,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Web {
-    /// For requests to the host of `url`, with the proxy and the certificates
-    /// of the environment; `None` when that is no URL of HTTP.
-    pub fn new(url: &str, env: &Env) -> Option<Arc<Web>> {
-        let url: Uri = url.parse().ok()?;
+    /// For requests to the host of `url`, with the proxy of the environment, and
+    /// trusting the authorities in the file `ca` (`transport.caFile`) where it is
+    /// not empty, else those of the environment or the system.
+    ///
+    /// # Errors
+    /// `Config` when that is no URL of HTTP, or the file holds no certificate.
+    pub fn new(url: &str, env: &Env, ca: &str) -> Result<Arc<Web>> {
+        let invalid = || Error::new(Kind::Config, format!("the URL is not valid: {}", shown(url)));
+        let url: Uri = url.parse().map_err(|_| invalid())?;
         let secure = match url.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return None,
+            _ => return Err(invalid()),
         };
         let mut builder = Agent::config_builder()
             .http_status_as_error(false)
@@ -118,11 +133,16 @@ impl Web {
             .max_idle_connections(1)
             .max_idle_connections_per_host(1)
             .proxy(proxy(&url, env));
-        if let Some(roots) = secure.then(|| roots(env)).flatten() {
+        let roots = match secure {
+            true if !ca.is_empty() => Some(named_roots(ca)?),
+            true => roots(env),
+            false => None,
+        };
+        if let Some(roots) = roots {
             let roots = RootCerts::Specific(Arc::new(roots));
             builder = builder.tls_config(TlsConfig::builder().root_certs(roots).build());
         }
-        Some(Arc::new(Web { config: builder.build(), idle: Mutex::default(), busy: Mutex::default() }))
+        Ok(Arc::new(Web { config: builder.build(), idle: Mutex::default(), busy: Mutex::default() }))
     }
 
     /// A connection for one request, kept from an earlier one if there is any.
@@ -144,12 +164,13 @@ impl Web {
 
 /// Ends one request, from any thread.
 #[derive(Clone)]
-pub(super) struct Interrupt {
+pub struct Interrupt {
     agent: Agent,
     used: Arc<AtomicBool>,
 }
 
 impl Interrupt {
+    /// The request that is under way ends with an error.
     pub fn interrupt(self) {
         self.used.store(true, Ordering::Release);
         self.agent.shutdown();
@@ -158,25 +179,26 @@ impl Interrupt {
 
 /// The right to make one request at a time. Read the answer's body to its end,
 /// or drop it, before dropping this.
-pub(super) struct Lease {
+pub struct Lease {
     web: Arc<Web>,
     interrupt: Interrupt,
 }
 
 impl Lease {
+    /// What ends the requests of this lease.
     pub fn interrupter(&self) -> Interrupt {
         self.interrupt.clone()
     }
 
     /// Sends a request and waits for the head of the answer. Follows no redirect, repeats nothing.
-    pub fn send(&self, ask: &Ask) -> Result<Reply, Failure> {
+    pub fn send(&self, ask: &Ask) -> std::result::Result<Reply, Failure> {
         let mut builder = Request::builder().method(ask.method).uri(ask.url);
         for (name, value) in ask.headers {
             builder = builder.header(name, value);
         }
         let unfit = |e: ureq::http::Error| Failure::NotSent(format!("a header or the URL is invalid: {e}"));
         let agent = &self.interrupt.agent;
-        let (timeout, silence) = (ask.timeout, ask.silence);
+        let (timeout, silence, dial) = (ask.timeout, ask.silence, ask.dial);
         // Zero would mean none to ureq.
         if timeout.is_some_and(|t| t.is_zero()) {
             return Err(Failure::NotSent("the time was over before it could be sent".into()));
@@ -185,12 +207,24 @@ impl Lease {
             Some(body) => {
                 let request = builder.body(body).map_err(unfit)?;
                 let configured = agent.configure_request(request);
-                agent.run(configured.timeout_global(timeout).timeout_per_read(silence).build())
+                agent.run(
+                    configured
+                        .timeout_global(timeout)
+                        .timeout_per_read(silence)
+                        .timeout_connect(dial)
+                        .build(),
+                )
             }
             None => {
                 let request = builder.body(()).map_err(unfit)?;
                 let configured = agent.configure_request(request);
-                agent.run(configured.timeout_global(timeout).timeout_per_read(silence).build())
+                agent.run(
+                    configured
+                        .timeout_global(timeout)
+                        .timeout_per_read(silence)
+                        .timeout_connect(dial)
+                        .build(),
+                )
             }
         };
         let (head, body) = answer.map_err(failure)?.into_parts();
@@ -221,7 +255,7 @@ fn failure(e: ureq::Error) -> Failure {
     let text = e.to_string();
     if let Some((_, why)) = text.split_once("invalid peer certificate: ") {
         return Failure::NotSent(format!(
-            "its certificate is not trusted: {why} (SSL_CERT_FILE or NODE_EXTRA_CA_CERTS may name a file of authorities)"
+            "its certificate is not trusted: {why} (transport.caFile, SSL_CERT_FILE or NODE_EXTRA_CA_CERTS may name a file of authorities)"
         ));
     }
     match e {
@@ -281,15 +315,32 @@ fn roots(env: &Env) -> Option<Vec<Certificate<'static>>> {
     let extra = env.text("NODE_EXTRA_CA_CERTS").map(PathBuf::from);
     let mut roots = Vec::new();
     for path in [Some(system), extra].into_iter().flatten() {
-        match std::fs::read(&path) {
-            Ok(text) => roots.extend(parse_pem(&text).filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(certificate),
-                _ => None,
-            })),
+        match certificates(&path) {
+            Ok(found) => roots.extend(found),
             Err(e) => log::warn(format_args!("the certificates in {} are not used: {e}", path.display())),
         }
     }
     (!roots.is_empty()).then_some(roots)
+}
+
+/// The certificates of a file that was named for mcpx alone: a mistake in it must
+/// not end in trusting somebody else.
+fn named_roots(path: &str) -> Result<Vec<Certificate<'static>>> {
+    let fail = |what: String| {
+        Error::new(Kind::Config, format!("the authorities in {path}: {what}"))
+            .hint("transport.caFile names a file of certificates in PEM")
+    };
+    let found = certificates(Path::new(path)).map_err(|e| fail(e.to_string()))?;
+    if found.is_empty() { Err(fail("there is no certificate in it".into())) } else { Ok(found) }
+}
+
+fn certificates(path: &Path) -> io::Result<Vec<Certificate<'static>>> {
+    let text = std::fs::read(path)?;
+    let certificate = |item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    };
+    Ok(parse_pem(&text).filter_map(certificate).collect())
 }
 
 /// `500 Internal Server Error: …`, with the start of the body in one line.
@@ -383,5 +434,12 @@ mod tests {
     fn certificates_come_from_the_named_file() {
         let env = Env::from_pairs([("SSL_CERT_FILE", "/no/such/file")]);
         assert!(roots(&env).is_none());
+        let trusting = |ca| Web::new("https://example.com/", &env, ca).map(drop);
+        assert!(trusting("").is_ok());
+        for bad in ["/no/such/file", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")] {
+            let error = trusting(bad).unwrap_err();
+            assert!(error.kind() == Kind::Config && error.message().contains(bad), "{error}");
+        }
+        assert!(Web::new("ftp://example.com/", &env, "").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 as MCP uses it: reads the envelope of a message without
-//! looking into what it carries, and writes messages of one line each. Knows
-//! nothing of any method.
+//! looking into what it carries, and writes messages of one line each. Both
+//! ends of a conversation use it. Knows nothing of any method.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -8,10 +8,14 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// JSON-RPC: the text is no JSON.
+pub(crate) const PARSE_ERROR: i64 = -32700;
+/// JSON-RPC: the JSON is no message.
+pub(crate) const INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC: no such method.
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 /// JSON-RPC: the parameters are wrong.
-pub(super) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
 
 /// The envelope of one message; everything in it borrows from the line.
 #[derive(Debug, Deserialize)]
@@ -35,7 +39,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 
 /// What a message is.
 #[derive(Debug)]
-pub(super) enum Message<'a> {
+pub(crate) enum Message<'a> {
     /// A call of ours to answer; the id is echoed as it came, number or string.
     Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// Something to know.
@@ -46,7 +50,7 @@ pub(super) enum Message<'a> {
 
 /// Reads one message, or a batch of them (revision 2025-03-26), and passes on
 /// each one that is well formed. Returns whether all were.
-pub(super) fn read<'a>(line: &'a [u8], mut each: impl FnMut(Message<'a>)) -> bool {
+pub(crate) fn read<'a>(line: &'a [u8], mut each: impl FnMut(Message<'a>)) -> bool {
     let first = line.iter().position(|b| !b.is_ascii_whitespace());
     match first.map(|at| line[at]) {
         Some(b'{') => read_one(line).map(each).is_some(),
@@ -111,7 +115,7 @@ fn push_text(line: &mut Vec<u8>, text: &str) {
 /// A request, as a line with its line break. With `progress` the parameters
 /// (an object, or none) also ask for progress under the request's own id; what
 /// is in `stamp` goes into their `_meta`.
-pub(super) fn request(
+pub(crate) fn request(
     id: u64,
     method: &str,
     params: Option<&RawValue>,
@@ -134,7 +138,7 @@ pub(super) fn request(
 }
 
 /// A notification, as a line with its line break.
-pub(super) fn notification(method: &str, params: Option<&Value>) -> Vec<u8> {
+pub(crate) fn notification(method: &str, params: Option<&Value>) -> Vec<u8> {
     let mut line = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
     push_text(&mut line, method);
     finish(line, params.map(Value::to_string).as_deref())
@@ -174,28 +178,39 @@ fn add_meta(
 }
 
 /// An answer, as a line with its line break.
-pub(super) fn answer(id: &RawValue, result: &Value) -> Vec<u8> {
-    respond(id, "result", result)
+pub(crate) fn answer(id: &RawValue, result: &Value) -> Vec<u8> {
+    answer_text(id, &result.to_string())
+}
+
+/// An answer whose result is JSON text already, which is copied and not looked at.
+pub(crate) fn answer_text(id: &RawValue, result: &str) -> Vec<u8> {
+    respond(id.get(), "result", result)
 }
 
 /// A refusal, as a line with its line break.
-pub(super) fn refusal(id: &RawValue, code: i64, message: &str) -> Vec<u8> {
-    respond(id, "error", &serde_json::json!({ "code": code, "message": message }))
+pub(crate) fn refusal(id: &RawValue, code: i64, message: &str) -> Vec<u8> {
+    refusal_with(Some(id), &serde_json::json!({ "code": code, "message": message }))
 }
 
-fn respond(id: &RawValue, member: &str, value: &Value) -> Vec<u8> {
-    let mut line = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
-    push_json(&mut line, id.get());
+/// A refusal with an error object of one's own; without an id for what had none that could be read.
+pub(crate) fn refusal_with(id: Option<&RawValue>, error: &Value) -> Vec<u8> {
+    respond(id.map_or("null", RawValue::get), "error", &error.to_string())
+}
+
+fn respond(id: &str, member: &str, value: &str) -> Vec<u8> {
+    let mut line = Vec::with_capacity(48 + id.len() + value.len());
+    line.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    push_json(&mut line, id);
     line.extend_from_slice(b",\"");
     line.extend_from_slice(member.as_bytes());
     line.extend_from_slice(b"\":");
-    push_json(&mut line, &value.to_string());
+    push_json(&mut line, value);
     line.extend_from_slice(b"}\n");
     line
 }
 
 /// Whether JSON is nested deeper than `limit`.
-pub(super) fn deeper_than(json: &str, limit: usize) -> bool {
+pub(crate) fn deeper_than(json: &str, limit: usize) -> bool {
     // Most JSON has fewer brackets than the limit allows levels, and counting
     // bytes is many times faster than following them.
     if json.bytes().filter(|b| matches!(b, b'{' | b'[')).count() <= limit {

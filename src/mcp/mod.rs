@@ -6,10 +6,10 @@ mod cancel;
 mod client;
 mod era;
 mod error;
-mod http;
+pub mod http;
 #[cfg(test)]
 mod http_tests;
-mod jsonrpc;
+pub(crate) mod jsonrpc;
 mod mirror;
 mod oversize;
 mod peer;

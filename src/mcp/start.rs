@@ -68,7 +68,10 @@ impl Connect<'_> {
                 let program = Program { command, args, env, cwd, stderr_tail, kill_grace };
                 Link::Stdio(Stdio::start(program, &peer)?)
             }
-            Transport::Http { url, headers } => Link::Http(Streamable::new(url, headers, env, &peer)?),
+            Transport::Http { url, headers } => {
+                let ca = settings.get(&settings::TRANSPORT_CA_FILE);
+                Link::Http(Streamable::new(url, headers, env, &ca, &peer)?)
+            }
         };
         Ok(Client(Arc::new(Inner {
             peer,

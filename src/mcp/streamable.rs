@@ -95,13 +95,14 @@ impl Streamable {
         url: &str,
         headers: &[(String, String)],
         env: &Env,
+        ca: &str,
         peer: &Arc<Peer>,
     ) -> Result<Arc<Streamable>> {
         let server = &peer.server;
-        let Some(web) = Web::new(url, env) else {
-            let message = format!("the URL of the server {server} is not valid: {}", http::shown(url));
-            return Err(Error::new(Kind::Config, message).server(server));
-        };
+        let web = Web::new(url, env, ca).map_err(|e| {
+            let error = Error::new(e.kind(), format!("the server {server}: {}", e.message())).server(server);
+            e.hint_text().map_or(error.clone(), |hint| error.hint(hint))
+        })?;
         // These are what the protocol is made of.
         let ours =
             ["content-type", "accept", "mcp-session-id", "mcp-protocol-version", "content-length", "host"];
@@ -176,7 +177,7 @@ impl Streamable {
         headers.extend_from_slice(said);
         headers.push(("Content-Type".into(), "application/json".into()));
         let body = Some(line.trim_ascii_end());
-        lease.send(&Ask { method: "POST", url, headers: &headers, body, timeout, silence: None })
+        lease.send(&Ask { method: "POST", url, headers: &headers, body, timeout, silence: None, dial: None })
     }
 
     /// Sends a request and reads until it is answered.
@@ -425,7 +426,15 @@ impl Streamable {
     ) -> Result<Reply, Failure> {
         let session = lock(&self.session).clone();
         let headers = self.headers(&session, "text/event-stream", last_event);
-        lease.send(&Ask { method: "GET", url: &self.url, headers: &headers, body: None, timeout, silence })
+        lease.send(&Ask {
+            method: "GET",
+            url: &self.url,
+            headers: &headers,
+            body: None,
+            timeout,
+            silence,
+            dial: None,
+        })
     }
 
     /// Reads the little that follows an answer, so that its connection can
@@ -500,7 +509,8 @@ impl Streamable {
         }
         let headers = self.headers(&session, "application/json, text/event-stream", None);
         let (url, timeout) = (self.url.as_str(), Some(patience));
-        let ask = Ask { method: "DELETE", url, headers: &headers, body: None, timeout, silence: None };
+        let ask =
+            Ask { method: "DELETE", url, headers: &headers, body: None, timeout, silence: None, dial: None };
         // 405: the server keeps its sessions as long as it likes.
         if let Err(failure) = self.web.lease().send(&ask) {
             log::debug(format_args!("{}: ending the session failed: {failure:?}", self.peer.server));

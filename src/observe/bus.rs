@@ -108,7 +108,7 @@ pub enum Heard<'a> {
     /// An event as it is published, and what only the log is to know of it.
     Event(&'a Arc<Event>, Option<Value>),
     /// A record that is no event: readers of the bus never see it.
-    Record(Entry),
+    Record(Box<Entry>),
 }
 
 /// Hears of everything, on the thread that it happens on. It must neither wait nor use the bus.
@@ -185,7 +185,7 @@ impl Bus {
     /// Tells the log alone.
     pub fn record(&self, entry: Entry) {
         if let Some(tap) = self.tap.get() {
-            tap(Heard::Record(entry));
+            tap(Heard::Record(Box::new(entry)));
         }
     }
 

@@ -25,6 +25,7 @@ kinds! {
     SERVER_STARTED "server.started" "an instance of a server runs: `instance`, `pid`"
     SERVER_STOPPED "server.stopped" "an instance of a server was stopped: `instance`, `why`"
     SERVER_FAILED "server.failed" "an instance did not start, or ended by itself: `instance`, `message`"
+    TOOLS_CHANGED "tools.changed" "a server's list of tools is another than before: `tools`, how many"
     CALL_FINISHED "call.finished" "a tool call has an outcome: `tool`, `ms`, `outcome` (ok, or the kind of the error), `run`"
     RUN_OPENED "run.opened" "a program begins: `run`"
     RUN_CLOSED "run.closed" "a program is over: `run`"

@@ -13,10 +13,11 @@ use super::{Caller, Pool};
 use crate::catalog::{ServerSchema, Tool, filter, names};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
+use crate::observe::{Event, kinds};
 use crate::proc;
 use crate::settings::CATALOG_CONCURRENCY;
 use crate::util;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -170,7 +171,12 @@ impl Core {
             self.warn(format!("keeping the schemas of server \"{}\" on disk: {e}", self.name));
         }
         let known = Known::new(schema, true);
-        self.lock().known = Some(known.clone());
+        let before = self.lock().known.replace(known.clone());
+        let tools = &known.schema.tools;
+        if before.is_none_or(|before| !same(&before.schema.tools, tools)) {
+            let event = Event::new(&kinds::TOOLS_CHANGED, json!({"tools": tools.len()}));
+            self.shared.bus.publish(event.server(&self.name));
+        }
         Ok(known)
     }
 
@@ -198,6 +204,11 @@ impl Core {
             self.refresh(upstream.clone());
         }
     }
+}
+
+/// Whether two lists say the same of the same tools.
+fn same(a: &[Tool], b: &[Tool]) -> bool {
+    a.len() == b.len() && serde_json::to_string(a).ok() == serde_json::to_string(b).ok()
 }
 
 /// The one that lists; however that ends, those who wait are told.

@@ -8,6 +8,7 @@ mod family;
 mod find;
 mod hangup;
 pub mod signals;
+mod sockets;
 mod spawn;
 mod sys;
 mod terminal;
@@ -18,6 +19,7 @@ pub use child::{Child, Exit};
 pub use family::Family;
 pub use find::find_program;
 pub use hangup::Hangups;
+pub use sockets::{Accepted, each_accepted};
 pub use spawn::{Io, Spawn, spawn};
 pub use sys::{
     alive, ancestors, kill, kill_group, may_write, peer_closed, peer_pid, peer_uid, poll_readable,

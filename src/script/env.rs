@@ -214,6 +214,9 @@ processes, not the environment. Think of that before you put a secret into a she
 For deno, `NO_COLOR=1` is added where nobody sees colours: its standard error is no terminal, or `--json` collects it. It
 is not added when `NO_COLOR` or `FORCE_COLOR` is there. deno colours its own reports otherwise, and has no flag against it.
 
+Where the daemon is reached over HTTPS and `transport.caFile` names its authorities, `DENO_CERT`, `NODE_EXTRA_CA_CERTS`
+or Python's `SSL_CERT_FILE` names the same file, unless the variable is there already.
+
 For Python, `PYTHONPATH` is extended as well, so that `import mcpx` finds the client beside `MCPX_CLIENT`.
 
 Where it happens: `Prepared::plan` in `src/script/plan.rs` puts a script's environment together, for every script that

@@ -3,11 +3,14 @@
 //! environment, the plan and its execution. Knows nothing of HTTP routes and
 //! prints nothing.
 
+mod around;
 pub mod dispatch;
 pub mod effects;
+mod entry;
 pub mod env;
 pub mod env_file;
 mod faults;
+mod imports;
 pub mod launcher;
 pub mod named;
 pub mod permissions;

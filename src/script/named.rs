@@ -1,16 +1,21 @@
-//! Named scripts: files in `.mcpx/scripts` of a directory or one above it, and
-//! in the user's configuration directory. Reads first lines; runs nothing.
+//! Named scripts: files in `.mcpx/scripts` of a directory or one above it, in
+//! the directories of `script.dirs`, and in the user's configuration directory. Reads first lines; runs nothing.
 
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
 use crate::util::did_you_mean;
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// The extensions of named scripts, in the order in which one wins over another in the same directory.
 pub const EXTENSIONS: &[&str] = &["ts", "js", "mts", "mjs", "sh", "py"];
+
+/// The extensions that a file in the working directory may have when its name was typed without one.
+const BESIDE: &[&str] =
+    &["ts", "js", "mts", "mjs", "cts", "cjs", "tsx", "jsx", "sh", "bash", "py", "rb", "pl"];
 
 /// How much of a script is read for its description.
 const HEAD: u64 = 4096;
@@ -30,9 +35,10 @@ pub struct NamedScript {
     pub shadowed: bool,
 }
 
-/// The directories that are searched, the nearest first.
-pub fn directories(cwd: &Path, dirs: &Dirs) -> Vec<PathBuf> {
+/// The directories that are searched, the nearest first; `further` is what `script.dirs` says.
+pub fn directories(cwd: &Path, dirs: &Dirs, further: &[String]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".mcpx").join("scripts")).collect();
+    found.extend(further.iter().map(|d| cwd.join(d)));
     found.extend(dirs.config.as_ref().map(|c| c.join("scripts")));
     let mut seen = HashSet::new();
     found.retain(|d| seen.insert(d.clone()) && d.is_dir());
@@ -40,10 +46,10 @@ pub fn directories(cwd: &Path, dirs: &Dirs) -> Vec<PathBuf> {
 }
 
 /// Every named script, by directory (the nearest first) and name.
-pub fn list(cwd: &Path, dirs: &Dirs) -> Vec<NamedScript> {
+pub fn list(cwd: &Path, dirs: &Dirs, further: &[String]) -> Vec<NamedScript> {
     let mut scripts = Vec::new();
     let mut seen = HashSet::new();
-    for dir in directories(cwd, dirs) {
+    for dir in directories(cwd, dirs, further) {
         let mut here: Vec<(String, usize, PathBuf)> = std::fs::read_dir(&dir)
             .into_iter()
             .flatten()
@@ -68,45 +74,94 @@ fn rank(path: &Path) -> Option<usize> {
     EXTENSIONS.iter().position(|e| *e == extension).filter(|_| path.is_file())
 }
 
-/// Finds what `mcpx run` was given: a path, or the name of a script.
+/// Where scripts are looked for.
+#[derive(Clone, Copy)]
+pub struct Places<'a> {
+    /// Where a path was typed.
+    pub from: &'a Path,
+    /// Where the script will run.
+    pub cwd: &'a Path,
+    /// The user's directories.
+    pub dirs: &'a Dirs,
+    /// `script.dirs`.
+    pub further: &'a [String],
+    /// `script.interpreter`.
+    pub interpreters: &'a Value,
+}
+
+/// Finds what `mcpx run` was given: a path, the name of a script, or either without the extension.
+/// The extensions of `script.interpreter` count as well.
 ///
 /// # Errors
 /// `NoScript` when there is neither, `Usage` when a directory has two of the name.
-pub fn find(wanted: &str, cwd: &Path, dirs: &Dirs) -> Result<PathBuf> {
-    let direct = cwd.join(wanted);
-    if wanted.contains('/') || direct.is_file() {
+///
+/// A path is meant from `from`, where it was typed; names are looked for from `cwd`, where the script will run.
+pub fn find(wanted: &str, places: &Places) -> Result<PathBuf> {
+    let &Places { from, cwd, dirs, further, interpreters } = places;
+    let direct = from.join(wanted);
+    // A file beats all, and what is there but is none is told by whoever reads it.
+    if direct.is_file() || wanted.contains('/') && direct.exists() {
         return Ok(direct);
     }
-    for dir in directories(cwd, dirs) {
+    if let Some(one) = beside(wanted, &direct, interpreters)? {
+        return Ok(one);
+    }
+    if wanted.contains('/') {
+        return Ok(direct);
+    }
+    for dir in directories(cwd, dirs, further) {
         let exact = dir.join(wanted);
         if rank(&exact).is_some() {
             return Ok(exact);
         }
         let mut found = EXTENSIONS.iter().map(|e| dir.join(format!("{wanted}.{e}"))).filter(|p| p.is_file());
-        match (found.next(), found.next()) {
-            (Some(one), None) => return Ok(one),
-            (Some(one), Some(other)) => {
-                return Err(Error::new(
-                    Kind::Usage,
-                    format!("{wanted} may be {} or {}", one.display(), other.display()),
-                )
-                .hint("name one with its extension, or remove the other"));
-            }
-            (None, _) => {}
+        if let Some(one) = only(wanted, &mut found)? {
+            return Ok(one);
         }
     }
     if direct.exists() {
         return Ok(direct); // not a file: whoever reads it says what it is
     }
-    let names: Vec<String> = list(cwd, dirs).into_iter().map(|s| s.name).collect();
+    let names: Vec<String> = list(cwd, dirs, further).into_iter().map(|s| s.name).collect();
     let error = Error::new(
         Kind::NoScript,
-        format!("there is no script {wanted}: no file of that name in {} and no named script", cwd.display()),
+        format!(
+            "there is no script {wanted}: no file of that name in {} and no named script",
+            from.display()
+        ),
     );
     Err(error.hint(
         did_you_mean(wanted, names.iter().map(String::as_str))
             .unwrap_or_else(|| "`mcpx scripts` lists the named ones; they live in .mcpx/scripts".into()),
     ))
+}
+
+/// The file of that name with an extension, in the working directory or at the path that was typed.
+fn beside(wanted: &str, direct: &Path, interpreters: &Value) -> Result<Option<PathBuf>> {
+    if direct.file_name().is_none() {
+        return Ok(None);
+    }
+    let own = interpreters.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
+    let mut extensions: Vec<&str> = BESIDE.to_vec();
+    extensions.extend(own.filter(|e| !BESIDE.contains(e)));
+    let mut found = extensions.iter().map(|extension| {
+        let mut path = direct.as_os_str().to_owned();
+        path.push(".");
+        path.push(extension);
+        PathBuf::from(path)
+    });
+    only(wanted, &mut found.by_ref().filter(|p| p.is_file()))
+}
+
+/// The one that was found, if it is one.
+fn only(wanted: &str, found: &mut dyn Iterator<Item = PathBuf>) -> Result<Option<PathBuf>> {
+    let Some(one) = found.next() else { return Ok(None) };
+    let others: Vec<String> = found.map(|p| p.display().to_string()).collect();
+    if others.is_empty() {
+        return Ok(Some(one));
+    }
+    let message = format!("{wanted} may be {} or {}", one.display(), others.join(" or "));
+    Err(Error::new(Kind::Usage, message).hint("name one with its extension, or remove the other"))
 }
 
 /// The first comment line that says something.
@@ -164,7 +219,7 @@ mod tests {
             runtime: root.clone(),
         };
         let cwd = root.join("a/b");
-        let rows: Vec<_> = list(&cwd, &dirs)
+        let rows: Vec<_> = list(&cwd, &dirs, &[])
             .into_iter()
             .map(|s| (s.name, s.description.unwrap_or_default(), s.shadowed))
             .collect();
@@ -180,21 +235,45 @@ mod tests {
                 row("tidy", "Tidies up.", false),
             ]
         );
-        assert_eq!(find("sync", &cwd, &dirs).unwrap(), near.join("sync.ts"));
-        assert_eq!(find("sync.sh", &cwd, &dirs).unwrap(), far.join("sync.sh"));
-        assert_eq!(find("./x.ts", &cwd, &dirs).unwrap(), cwd.join("./x.ts"));
+        let none = Value::Null;
+        fn at<'a>(cwd: &'a Path, dirs: &'a Dirs, further: &'a [String], own: &'a Value) -> Places<'a> {
+            Places { from: cwd, cwd, dirs, further, interpreters: own }
+        }
+        assert_eq!(find("sync", &at(&cwd, &dirs, &[], &none)).unwrap(), near.join("sync.ts"));
+        assert_eq!(find("sync.sh", &at(&cwd, &dirs, &[], &none)).unwrap(), far.join("sync.sh"));
+        assert_eq!(find("./x.ts", &at(&cwd, &dirs, &[], &none)).unwrap(), cwd.join("./x.ts"));
         std::fs::write(cwd.join("sync"), "echo").unwrap();
         assert_eq!(
-            find("sync", &cwd, &dirs).unwrap(),
+            find("sync", &at(&cwd, &dirs, &[], &none)).unwrap(),
             cwd.join("sync"),
             "a file in the directory comes first"
         );
-        let e = find("sink", &cwd, &dirs).unwrap_err();
+        let more = root.join("more");
+        std::fs::create_dir_all(&more).unwrap();
+        for name in ["tidy.sh", "extra.sh"] {
+            std::fs::write(more.join(name), "echo").unwrap();
+        }
+        let further = [more.to_str().unwrap().to_owned(), "absent".to_owned()];
+        assert_eq!(find("extra", &at(&cwd, &dirs, &further, &none)).unwrap(), more.join("extra.sh"));
+        assert_eq!(
+            find("tidy", &at(&cwd, &dirs, &further, &none)).unwrap(),
+            more.join("tidy.sh"),
+            "before the user's"
+        );
+        assert_eq!(directories(&cwd, &dirs, &further).len(), 4);
+        let e = find("sink", &at(&cwd, &dirs, &[], &none)).unwrap_err();
         assert_eq!(e.exit_code(), 127);
         assert!(e.to_string().contains("\"sync\""), "{e}");
+        std::fs::write(cwd.join("here.rb2"), "").unwrap();
+        assert!(find("here", &at(&cwd, &dirs, &[], &none)).is_err());
+        let own = serde_json::json!({"rb2": "ruby"});
+        assert_eq!(find("here", &at(&cwd, &dirs, &[], &own)).unwrap(), cwd.join("here.rb2"));
+        std::fs::write(cwd.join("here.tsx"), "").unwrap();
+        let e = find("./here", &at(&cwd, &dirs, &[], &own)).unwrap_err();
+        assert!(e.message().contains("here.tsx or ") && e.message().ends_with("here.rb2"), "{e}");
         std::fs::write(near.join("sync.js"), "").unwrap();
         std::fs::remove_file(cwd.join("sync")).unwrap();
-        assert!(find("sync", &cwd, &dirs).unwrap_err().message().contains("sync.js"));
+        assert!(find("sync", &at(&cwd, &dirs, &[], &none)).unwrap_err().message().contains("sync.js"));
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

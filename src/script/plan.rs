@@ -3,10 +3,12 @@
 //! printed. Preparing needs no daemon and tells what is wrong; nothing here
 //! starts anything, and all that is made is the directory for generated files.
 
+use super::around::Around;
 use super::dispatch::{self, EnvChange, Target};
+use super::entry::{self, Entry, Inline, Scene};
 use super::env::{self, Run, script_env};
 use super::faults::Faults;
-use super::launcher::{self, Entry, Generated, Inline, Namespace};
+use super::launcher::{self, Generated, Namespace};
 use super::named;
 use super::permissions::{self, Permissions};
 use super::runtimes::{self, JsKind, Language, Runtime, Search};
@@ -17,8 +19,8 @@ use crate::log;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{
-    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER, SCRIPT_KILL_GRACE,
-    SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
+    LOGGING_LEVEL, SCRIPT_CAPTURE_LIMIT, SCRIPT_DIRS, SCRIPT_INHERIT_ENV, SCRIPT_INTERPRETER,
+    SCRIPT_KILL_GRACE, SCRIPT_LOG_SOURCE, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, Settings,
 };
 use crate::util::Env;
 use std::ffi::{OsStr, OsString};
@@ -48,7 +50,9 @@ pub struct RunSpec {
     pub source: Source,
     /// The script's own arguments.
     pub args: Vec<OsString>,
-    /// The working directory of the caller and of the script, absolute.
+    /// Where the script's path is meant from, absolute.
+    pub from: PathBuf,
+    /// The working directory of the script, absolute.
     pub cwd: PathBuf,
     /// Variables on top of the inherited environment (`--env`); the script environment outranks them.
     pub env: Vec<(OsString, OsString)>,
@@ -92,6 +96,8 @@ pub struct Link {
     pub endpoint: String,
     /// The token for the endpoint; empty when it has none.
     pub token: String,
+    /// The authorities by which the endpoint is known, where they are not the system's; may be empty.
+    pub ca_file: String,
     /// The nearest configuration file.
     pub config_path: Option<PathBuf>,
     /// A connection that was upgraded to a channel, where [`Prepared::wants_channel`] says so.
@@ -121,8 +127,10 @@ pub struct Prepared {
     change: EnvChange,
     base: Env,
     cache: PathBuf,
+    around: Around,
     script_dirs: Vec<PathBuf>,
     log_level: String,
+    log_source: String,
     timeout: Option<Duration>,
     kill_grace: Duration,
     capture_limit: u64,
@@ -146,7 +154,14 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         }
         Source::Script(wanted) => {
             let interpreters = settings.get(&SCRIPT_INTERPRETER);
-            named::find(wanted, &spec.cwd, dirs).and_then(|path| {
+            let places = named::Places {
+                from: &spec.from,
+                cwd: &spec.cwd,
+                dirs,
+                further: &settings.get(&SCRIPT_DIRS),
+                interpreters: &interpreters,
+            };
+            named::find(wanted, &places).and_then(|path| {
                 let path = dispatch::absolute(&path);
                 let (target, asked) = dispatch::inspect(&path, &interpreters)?;
                 script = Some(path);
@@ -165,6 +180,7 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
     if let Some(target) = &target {
         faults.keep(check_export(spec, target));
     }
+    let around = Around::read(settings, &spec.cwd, &mut faults);
     let (Some(permissions), Some(target)) = (permissions, target) else {
         faults.check()?;
         return Err(Error::new(Kind::Internal, "a script without a fault could not be prepared"));
@@ -184,8 +200,10 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
         change,
         base: inherited(&settings.get(&SCRIPT_INHERIT_ENV), env),
         cache: writable(dirs),
-        script_dirs: named::directories(&spec.cwd, dirs),
+        around,
+        script_dirs: named::directories(&spec.cwd, dirs, &settings.get(&SCRIPT_DIRS)),
         log_level: settings.get(&LOGGING_LEVEL),
+        log_source: settings.get(&SCRIPT_LOG_SOURCE),
         timeout: (!timeout.is_zero()).then_some(timeout),
         kill_grace: settings.get(&SCRIPT_KILL_GRACE),
         capture_limit: settings.get(&SCRIPT_CAPTURE_LIMIT),
@@ -234,6 +252,15 @@ fn check_export(spec: &RunSpec, target: &Target) -> Result<()> {
         Target::Interpreter { program, .. } => {
             wrong(&format!("a script that {} runs has no exports", program.to_string_lossy()))
         }
+    }
+}
+
+/// The variable by which a runtime learns of further authorities.
+fn trust_variable(runtime: &str, python: bool) -> Option<&'static str> {
+    match runtime {
+        "deno" => Some("DENO_CERT"),
+        "node" | "bun" => Some("NODE_EXTRA_CA_CERTS"),
+        _ => python.then_some("SSL_CERT_FILE"),
     }
 }
 
@@ -299,38 +326,42 @@ impl Prepared {
                 let imports = self.inline.as_ref().is_none_or(Inline::imports);
                 if runtime.kind == JsKind::Deno && imports {
                     // Behind `run --quiet --no-check`.
-                    argv.splice(3..3, launcher::deno_project_flags(anchor).into_iter().map(OsString::from));
+                    argv.splice(3..3, entry::deno_project_flags(anchor).into_iter().map(OsString::from));
                 }
-                let entry = match (&self.inline, &self.script) {
+                let started = match (&self.inline, &self.script) {
                     (Some(inline), _) if self.spec.bare => {
-                        launcher::bare_entry(&self.cache, &client.path, inline, &self.spec.cwd, runtime.kind)
+                        entry::bare_entry(&self.cache, &client.path, inline, &self.spec.cwd, runtime.kind)
                     }
                     (None, Some(script)) if self.spec.bare => {
                         Entry { path: script.clone(), files: Vec::new() }
                     }
-                    (Some(inline), _) => launcher::inline_entry(
-                        &self.cache,
-                        &client,
+                    (Some(inline), _) => entry::inline_entry(
                         inline,
-                        &self.spec.cwd,
-                        runtime.kind,
-                        runtime.version,
-                        self.spec.export.as_deref(),
+                        &Scene {
+                            cache: &self.cache,
+                            client: &client,
+                            cwd: &self.spec.cwd,
+                            kind: runtime.kind,
+                            version: runtime.version,
+                            export: self.spec.export.as_deref(),
+                            around: &self.around,
+                        },
                     ),
-                    (None, script) => launcher::file_entry(
+                    (None, script) => entry::file_entry(
                         &self.cache,
                         &client.path,
                         script.as_deref().unwrap_or(Path::new("")),
                         self.spec.export.as_deref(),
+                        &self.around,
                     ),
                 };
                 if runtime.kind == JsKind::Node && runtime.permissions.sandboxed {
-                    argv.extend(self.readable(runtime, &client.path, &entry.path));
+                    argv.extend(self.readable(runtime, &client.path, &started.path));
                 }
                 files.push(client.clone());
-                files.extend(entry.files);
-                argv.push(entry.path.clone().into());
-                (runtime.bin.clone(), argv, entry.path)
+                files.extend(started.files);
+                argv.push(started.path.clone().into());
+                (runtime.bin.clone(), argv, started.path)
             }
             Runner::Other { program, args, .. } => {
                 let script = self.script.clone().unwrap_or_default();
@@ -371,7 +402,7 @@ impl Prepared {
             allow_read,
             capture: self.spec.capture,
             log_level: self.log_level,
-            log_source: "0".into(),
+            log_source: self.log_source,
         };
         let added = script_env(&run);
         let mut environment = self.change.apply(&self.base);
@@ -392,6 +423,11 @@ impl Prepared {
             && !colored("FORCE_COLOR")
         {
             environment.set("NO_COLOR", "1");
+        }
+        if let Some(name) = trust_variable(&run.runtime, python).filter(|_| !link.ca_file.is_empty())
+            && environment.get(name).is_none()
+        {
+            environment.set(name, &link.ca_file);
         }
         if let Some(dir) = client.path.parent().filter(|_| python) {
             environment.set("PYTHONPATH", search_first(dir, environment.get("PYTHONPATH")));

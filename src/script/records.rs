@@ -21,6 +21,9 @@ pub struct LogRecord {
     /// The fields as they were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Value>,
+    /// The method of the console that made it, when it was one; the message then is what the runtime would print.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub console: Option<String>,
     /// Where it was called, `file:line:column`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -26,6 +26,9 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// Programs that hand on a signal to a process and to its group make two of one.
 const SAME_INTERRUPT: Duration = Duration::from_millis(100);
+
+/// What a log record takes besides its message, roughly.
+const RECORD_ROOM: usize = 64;
 
 /// Entries that were not written anew for so long are removed.
 const KEEP_ENTRIES: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -39,8 +42,11 @@ pub enum Stderr<'a> {
     Log(&'a LogRecord),
 }
 
-/// Takes what appears on stderr; called from another thread.
-pub type Sink = Box<dyn FnMut(Stderr) + Send>;
+/// Takes what appears on stderr; called from another thread. False when nobody reads it any more, which ends the script.
+pub type Sink = Box<dyn FnMut(Stderr) -> bool + Send>;
+
+/// The exit code of a run whose reader has left: that of SIGPIPE.
+const READER_LEFT: u8 = 128 + 13;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -163,13 +169,24 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
             keep(&mut captured.stdout, bytes, limit, "stdout", &mut captured.truncated);
         })?);
     }
+    let left = Arc::new(AtomicBool::new(false));
     if let Some(stderr) = child.take_stderr() {
-        readers.push(read_stderr(stderr, sink, captured.clone(), plan.capture_limit)?);
+        let (left, child, grace) = (left.clone(), child.clone(), plan.kill_grace);
+        let leave = move || {
+            if !left.swap(true, Ordering::Relaxed) {
+                end_within(&child, grace);
+            }
+        };
+        readers.push(read_stderr(stderr, sink, leave, captured.clone(), plan.capture_limit)?);
     }
     let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
     let deadline = Instant::now() + DRAIN;
-    for reader in readers {
-        let _ = reader.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+    for Reader { end, busy } in readers {
+        let mut left = deadline.saturating_duration_since(Instant::now());
+        // What has arrived is taken in whole, however long that takes.
+        while end.recv_timeout(left) == Err(RecvTimeoutError::Timeout) && busy.load(Ordering::Relaxed) {
+            left = DRAIN;
+        }
     }
     let duration = started.elapsed();
     if fresh {
@@ -181,6 +198,7 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
             let message = format!("the script was still running after {limit} and was stopped");
             (124, Some(Error::new(Kind::Timeout, message).hint("--timeout sets the limit; 0 is none")))
         }
+        (Exit::Signal(_), _) if left.load(Ordering::Relaxed) => (READER_LEFT, None),
         (Exit::Signal(libc::SIGKILL), _) if given_up.load(Ordering::Relaxed) => {
             let exit = Exit::Signal(libc::SIGINT);
             (exit.code(), Some(Error::new(Kind::Script, "the script ignored an interrupt and was killed")))
@@ -234,13 +252,7 @@ fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> R
                 child.signal_group(signal);
             }
             if signal == libc::SIGTERM && !doomed {
-                let child = child.clone();
-                doomed = proc::thread::spawn("script-killer", move || {
-                    if child.wait_timeout(grace).is_none() {
-                        child.signal_group(libc::SIGKILL);
-                    }
-                })
-                .is_ok();
+                doomed = kill_after(&child, grace);
             }
         }
     })
@@ -248,15 +260,46 @@ fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> R
     Ok(given_up)
 }
 
-/// Reads a stream to its end in a thread; the receiver hears of the end.
-fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'static) -> Result<Receiver<()>> {
+/// Asks a script to end, and makes it when it stays.
+fn end_within(child: &proc::Child, grace: Duration) {
+    child.signal_group(libc::SIGTERM);
+    kill_after(child, grace);
+}
+
+/// Kills a script that is still there after `grace`.
+fn kill_after(child: &proc::Child, grace: Duration) -> bool {
+    let child = child.clone();
+    proc::thread::spawn("script-killer", move || {
+        if child.wait_timeout(grace).is_none() {
+            child.signal_group(libc::SIGKILL);
+        }
+    })
+    .is_ok()
+}
+
+/// A thread that reads a stream.
+struct Reader {
+    /// Hears of the stream's end.
+    end: Receiver<()>,
+    /// It is taking in what it has read.
+    busy: Arc<AtomicBool>,
+}
+
+/// Reads a stream to its end in a thread.
+fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'static) -> Result<Reader> {
     let (done, end) = mpsc::channel();
+    let busy = Arc::new(AtomicBool::new(false));
+    let taking = busy.clone();
     proc::thread::spawn(name, move || {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(count) => take(&buffer[..count]),
+                Ok(count) => {
+                    taking.store(true, Ordering::Relaxed);
+                    take(&buffer[..count]);
+                    taking.store(false, Ordering::Relaxed);
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(_) => break,
             }
@@ -265,25 +308,31 @@ fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'stat
         let _ = done.send(());
     })
     .map_err(|e| Error::new(Kind::Unavailable, format!("starting a thread: {e}")))?;
-    Ok(end)
+    Ok(Reader { end, busy })
 }
 
 fn read_stderr(
     file: File,
     mut sink: Sink,
+    leave: impl Fn() + Send + 'static,
     captured: Option<Arc<Mutex<Captured>>>,
     limit: u64,
-) -> Result<Receiver<()>> {
+) -> Result<Reader> {
     let mut splitter = Splitter::default();
     reader("script-err", file, move |bytes| {
-        let mut out = |piece: Piece| match &captured {
-            Some(captured) => captured.lock().unwrap_or_else(PoisonError::into_inner).take(piece, limit),
-            None => match piece {
+        let mut out = |piece: Piece| {
+            if let Some(captured) = &captured {
+                return captured.lock().unwrap_or_else(PoisonError::into_inner).take(piece, limit);
+            }
+            let wanted = match piece {
                 Piece::Text(text) => sink(Stderr::Text(text)),
                 Piece::Log(record) => sink(Stderr::Log(&record)),
                 // Only a run that is collected sends those.
-                Piece::Result(_) | Piece::Emit(_) | Piece::Error(_) => {}
-            },
+                Piece::Result(_) | Piece::Emit(_) | Piece::Error(_) => true,
+            };
+            if !wanted {
+                leave();
+            }
         };
         if bytes.is_empty() { splitter.end(&mut out) } else { splitter.feed(bytes, &mut out) }
     })
@@ -301,9 +350,16 @@ impl Captured {
                     self.results.push(value);
                 }
             }
-            Piece::Log(record) => {
-                if self.room(record.message.len() + 64, limit, "logs") {
+            Piece::Log(mut record) => {
+                // The first that does not fit is cut, like other output.
+                let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(self.spent);
+                if left > RECORD_ROOM && !self.room(record.message.len() + RECORD_ROOM, limit, "logs") {
+                    record.message.truncate(record.message.floor_char_boundary(left - RECORD_ROOM));
                     self.logs.push(record);
+                } else if left > RECORD_ROOM {
+                    self.logs.push(record);
+                } else {
+                    mark(&mut self.truncated, "logs");
                 }
             }
         }

@@ -9,9 +9,26 @@ use std::ops::Range;
 pub struct Scan {
     /// It imports or exports statically, or uses `import.meta`: only a module may.
     pub module: bool,
+    /// It exports, uses `import.meta`, or imports in a form that is not among `imports`.
+    pub fixed: bool,
     /// The specifiers of imports and re-exports that are plain texts, in order:
     /// where each stands (without its quotes) and what it says.
     pub specifiers: Vec<(Range<usize>, String)>,
+    /// The static imports.
+    pub imports: Vec<Import>,
+}
+
+/// A static import: where its parts stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// All of it, with its semicolon.
+    pub whole: Range<usize>,
+    /// What stands between `import` and `from`; empty when it imports no names.
+    pub clause: Range<usize>,
+    /// The specifier, with its quotes.
+    pub specifier: Range<usize>,
+    /// The attributes behind `with`, in their braces.
+    pub with: Option<Range<usize>>,
 }
 
 /// Scans a piece of code.
@@ -25,8 +42,8 @@ pub fn scan(code: &str) -> Scan {
     let mut found = Scan::default();
     while let Some(token) = tokens.next() {
         let Token::Word(word) = token else { continue };
-        match &code[word] {
-            "import" => import(&mut tokens, code, &mut found),
+        match &code[word.clone()] {
+            "import" => import(&mut tokens, code, word, &mut found),
             "export" if tokens.depth == 0 => export(&mut tokens, code, &mut found),
             _ => {}
         }
@@ -34,9 +51,10 @@ pub fn scan(code: &str) -> Scan {
     found
 }
 
-/// After `import`.
-fn import(tokens: &mut Lexer, code: &str, found: &mut Scan) {
+/// After `import`, which stands at `word`.
+fn import(tokens: &mut Lexer, code: &str, word: Range<usize>, found: &mut Scan) {
     let depth = tokens.depth;
+    let before = found.specifiers.len();
     match tokens.next() {
         Some(Token::Punct(b'(')) => {
             if let Some(Token::Text(range)) = tokens.peek() {
@@ -45,7 +63,9 @@ fn import(tokens: &mut Lexer, code: &str, found: &mut Scan) {
         }
         Some(Token::Punct(b'.')) => {
             tokens.skip_blank();
-            found.module |= code[tokens.at..].starts_with("meta");
+            let meta = code[tokens.at..].starts_with("meta");
+            found.module |= meta;
+            found.fixed |= meta;
         }
         Some(Token::Text(range)) if depth == 0 => {
             found.module = true;
@@ -55,8 +75,42 @@ fn import(tokens: &mut Lexer, code: &str, found: &mut Scan) {
             found.module = true;
             from(tokens, code, found);
         }
-        _ => {}
+        _ => return,
     }
+    // One specifier more, and nothing in between that is no import.
+    match found.specifiers.get(before) {
+        Some((range, _)) if found.specifiers.len() == before + 1 => {
+            let specifier = range.start - 1..range.end + 1;
+            let head = code[word.end..specifier.start].trim_end();
+            let clause = word.end..word.end + head.strip_suffix("from").unwrap_or(head).len();
+            let mut whole = word.start..specifier.end;
+            let with = attributes(tokens, code);
+            whole.end = with.as_ref().map_or(whole.end, |with| with.end);
+            if let Some(Token::Punct(b';')) = tokens.peek() {
+                tokens.next();
+                whole.end = tokens.at;
+            }
+            found.imports.push(Import { whole, clause, specifier, with });
+        }
+        _ => found.fixed |= found.module,
+    }
+}
+
+/// The attributes of an import, behind its specifier.
+fn attributes(tokens: &mut Lexer, code: &str) -> Option<Range<usize>> {
+    let mut ahead = tokens.clone();
+    let Some(Token::Word(word)) = ahead.next() else { return None };
+    if !matches!(&code[word], "with" | "assert") {
+        return None;
+    }
+    let depth = ahead.depth;
+    let Some(Token::Punct(b'{')) = ahead.next() else { return None };
+    let start = ahead.at - 1;
+    while ahead.depth > depth {
+        ahead.next()?;
+    }
+    *tokens = ahead;
+    Some(start..tokens.at)
 }
 
 /// After `export` at the top.
@@ -64,9 +118,13 @@ fn export(tokens: &mut Lexer, code: &str, found: &mut Scan) {
     match tokens.peek() {
         Some(Token::Punct(b'{' | b'*')) => {
             found.module = true;
+            found.fixed = true;
             from(tokens, code, found);
         }
-        Some(Token::Word(_) | Token::Punct(b'@')) => found.module = true,
+        Some(Token::Word(_) | Token::Punct(b'@')) => {
+            found.module = true;
+            found.fixed = true;
+        }
         _ => {}
     }
 }

@@ -170,7 +170,7 @@ pub static VARIABLES: &[Variable] = &[
         &[Cli, ExecService, Events],
         "always; empty when the daemon has no TCP listener",
         "the daemon's HTTP endpoint",
-        "the generated client; the plugin, after `MCPX_DAEMON_ENDPOINT`",
+        "the generated client; mcpx inside the script, where the daemon is on another machine; the plugin, after `MCPX_DAEMON_ENDPOINT`; also the setting daemon.endpoint",
     ),
     row(
         "MCPX_SOCKET",

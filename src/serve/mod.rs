@@ -1,5 +1,28 @@
-//! mcpx as an MCP server. For now: the demonstration server that it carries.
-//! Knows nothing of the command line.
+//! mcpx as an MCP server: one dispatcher over sessions that know nothing of
+//! what brings their messages, the tools that it derives from the operations
+//! table, the tools of all servers under names of its own. Also the
+//! demonstration server. Knows nothing of the command line.
 
+mod backend;
+mod channel;
 pub mod demo;
 mod demo_tools;
+mod dispatch;
+mod era;
+mod fault;
+mod link;
+mod options;
+mod render;
+mod safe_names;
+mod session;
+pub mod stdio;
+#[cfg(test)]
+mod testing;
+mod tools;
+mod upstreams;
+
+pub use backend::Backend;
+pub use link::{Connect, Link};
+pub use options::Options;
+pub use session::Session;
+pub use upstreams::Upstreams;

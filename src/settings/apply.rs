@@ -4,7 +4,7 @@
 
 use super::declared::{Declared, declared};
 use super::kind::{Kind, SPLICE, Val, shape};
-use super::layers::{FileLayer, Layers, PresetFlag, Source};
+use super::layers::{At, FileLayer, FlagValue, Layers, PresetFlag, Source};
 use super::resolve::{Displaced, Resolved};
 use super::table::ALL;
 use crate::error::{Error, Kind as ErrorKind, Result};
@@ -17,21 +17,35 @@ const CONTENT: &[&str] = &["$schema", "inputs", "mcpServers", "presets", "server
 /// How many unknown keys of one file are reported each by itself.
 const REPORTED: usize = 20;
 
+/// What becomes of a fault: given back it ends the matter; else the value is passed over.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(Error) -> Result<()>;
+
 /// Lays all layers over the rows, the weakest first.
-pub(super) fn all(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
+pub(super) fn all(rows: &mut [Resolved], layers: &Layers, sink: Sink) -> Result<()> {
     for layer in &layers.files {
-        file(rows, layer, layers)?;
+        file(rows, layer, layers, sink)?;
     }
-    env(rows, layers)?;
+    for setting in ALL {
+        match variable(rows, *setting, layers) {
+            Ok(Some((name, value))) => set(rows, *setting, value, Source::Env(name)),
+            Ok(None) => {}
+            Err(e) => sink(e)?,
+        }
+    }
     for (i, entry) in layers.presets.iter().enumerate() {
-        preset(rows, entry, &layers.presets[..i], layers)?;
+        preset(rows, entry, &layers.presets[..i], layers).or_else(&mut *sink)?;
     }
-    flags(rows, layers)?;
+    flags(rows, layers, sink)?;
     for over in &layers.runtime {
-        let setting = known(&over.key)?;
-        let value = setting.kind().parse_json(&over.value);
-        let value = value.map_err(|m| Error::new(ErrorKind::Usage, format!("{}: {m}", over.key)))?;
-        set(rows, setting, value, Source::Runtime);
+        let parsed = known(&over.key).and_then(|setting| {
+            let value = setting.kind().parse_json(&over.value);
+            let wrong = |m| Error::new(ErrorKind::Usage, format!("{}: {m}", over.key));
+            Ok((setting, value.map_err(wrong)?))
+        });
+        match parsed {
+            Ok((setting, value)) => set(rows, setting, value, Source::Runtime),
+            Err(e) => sink(e)?,
+        }
     }
     Ok(())
 }
@@ -92,19 +106,19 @@ fn anchored(kind: Kind, value: Val, base: Option<&Path>, layers: &Layers) -> Val
     }
 }
 
-/// A setting that a file gives, its value, and the line.
-type Entry<'a> = (&'static dyn Declared, &'a Value, u32);
+/// A setting that a file gives, its value, and the place.
+type Entry<'a> = (&'static dyn Declared, &'a Value, At);
 
 /// Every setting that a file gives, nested (`"pool": {"max": 3}`) or dotted (`"pool.max": 3`).
 fn entries(file: &FileLayer) -> Vec<Entry<'_>> {
     let mut found: Vec<Entry> = Vec::new();
     for ((key, value), lines) in file.values.iter().zip(&file.lines.children) {
         if let Some(setting) = declared(key) {
-            found.push((setting, value, lines.line));
+            found.push((setting, value, lines.at));
         } else if let (Value::Object(inner), false) = (value, CONTENT.contains(&key.as_str())) {
             for ((name, value), lines) in inner.iter().zip(&lines.children) {
                 if let Some(setting) = ALL.iter().find(|d| is_key(d.key(), key, name)) {
-                    found.push((*setting, value, lines.line));
+                    found.push((*setting, value, lines.at));
                 }
             }
         }
@@ -116,63 +130,64 @@ fn is_key(key: &str, family: &str, name: &str) -> bool {
     key.strip_prefix(family).and_then(|k| k.strip_prefix('.')) == Some(name)
 }
 
-fn file(rows: &mut [Resolved], file: &FileLayer, layers: &Layers) -> Result<()> {
+fn file(rows: &mut [Resolved], file: &FileLayer, layers: &Layers, sink: Sink) -> Result<()> {
     let mut seen: Vec<(&'static str, Val, u32)> = Vec::new();
-    for (setting, value, line) in entries(file) {
+    for (setting, value, place) in entries(file) {
         let key = setting.key();
         let at = |message: String| {
-            Error::new(ErrorKind::Config, format!("{}:{line}: {key}: {message}", file.path.display()))
+            Error::new(ErrorKind::Config, format!("{}:{place}: {key}: {message}", file.path.display()))
         };
         if setting.spec().bootstrap {
             let names = [setting.env_names(), setting.flag_names()].concat().join(" or ");
             let why = "cannot be set in a configuration file, because it is needed before one is read";
-            return Err(at(why.into()).hint(format!("use {names} instead, and remove the line")));
+            sink(at(why.into()).hint(format!("use {names} instead, and remove the line")))?;
+            continue;
         }
         if !wanted(rows, setting) {
             continue;
         }
-        let value = setting.kind().parse_json(value).map_err(at)?;
-        let value = anchored(setting.kind(), value, Some(file.base()), layers);
+        let value = match setting.kind().parse_json(value) {
+            Ok(value) => anchored(setting.kind(), value, Some(file.base()), layers),
+            Err(what) => {
+                sink(at(what))?;
+                continue;
+            }
+        };
         match seen.iter().find(|(k, ..)| *k == key) {
             Some((_, other, first)) if *other != value => {
-                return Err(at(format!("is also set in line {first}, to another value")));
+                sink(at(format!("is also set in line {first}, to another value")))?;
+                continue;
             }
             Some(_) => continue,
-            None => seen.push((key, value.clone(), line)),
+            None => seen.push((key, value.clone(), place.line)),
         }
-        set(rows, setting, value, Source::File(file.path.clone(), line));
+        set(rows, setting, value, Source::File(file.path.clone(), place.line));
     }
     Ok(())
 }
 
-fn env(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
-    for setting in ALL {
-        if !wanted(rows, *setting) {
-            continue;
-        }
-        let mut seen: Option<(String, Val)> = None;
-        for name in setting.env_names() {
-            // A variable that is set but empty says nothing: scripts and editors export such.
-            let Some(raw) = layers.env.get(&name).filter(|v| !v.is_empty()) else { continue };
-            let at = |message: String| Error::new(ErrorKind::Usage, format!("{name}: {message}"));
-            let text = raw.to_str().ok_or_else(|| at("is not valid UTF-8".into()))?;
-            let value = setting.kind().parse_text(text).map_err(at)?;
-            let value = anchored(setting.kind(), value, layers.dir.as_deref(), layers);
-            match seen {
-                Some((ref other, ref first)) if *first != value => {
-                    return Err(
-                        at(format!("{other} sets the same to another value")).hint("unset one of them")
-                    );
-                }
-                Some(_) => {}
-                None => seen = Some((name, value)),
+/// What the environment says of a setting, and by which variable.
+fn variable(rows: &[Resolved], setting: &dyn Declared, layers: &Layers) -> Result<Option<(String, Val)>> {
+    if !wanted(rows, setting) {
+        return Ok(None);
+    }
+    let mut seen: Option<(String, Val)> = None;
+    for name in setting.env_names() {
+        // A variable that is set but empty says nothing: scripts and editors export such.
+        let Some(raw) = layers.env.get(&name).filter(|v| !v.is_empty()) else { continue };
+        let at = |message: String| Error::new(ErrorKind::Usage, format!("{name}: {message}"));
+        let text = raw.to_str().ok_or_else(|| at("is not valid UTF-8".into()))?;
+        let value = setting.kind().parse_text(text).map_err(at)?;
+        let value = anchored(setting.kind(), value, layers.dir.as_deref(), layers);
+        match seen {
+            Some((ref other, ref first)) if *first != value => {
+                return Err(at(format!("{other} sets the same to another value")).hint("unset one of them"));
             }
-        }
-        if let Some((name, value)) = seen {
-            set(rows, *setting, value, Source::Env(name));
+            Some(_) => {}
+            None => seen = Some((name, value)),
         }
     }
-    Ok(())
+    Ok(seen)
 }
 
 /// One flag of a preset; `earlier` are those before it.
@@ -214,23 +229,14 @@ fn positive(flag: &str) -> &str {
     flag.strip_prefix("--no-").or_else(|| flag.strip_prefix("--")).unwrap_or(flag)
 }
 
-fn flags(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
+fn flags(rows: &mut [Resolved], layers: &Layers, sink: Sink) -> Result<()> {
     let mut seen: Vec<(&'static dyn Declared, &str, Val)> = Vec::new();
     for flag in &layers.flags {
-        let setting = known(&flag.key)?;
-        if !wanted(rows, setting) {
-            continue;
+        match typed(rows, flag, &mut seen, layers) {
+            Ok(Some((setting, value))) => seen.push((setting, &flag.spelled, value)),
+            Ok(None) => {}
+            Err(e) => sink(e)?,
         }
-        let at = |message: String| Error::new(ErrorKind::Usage, format!("{}: {message}", flag.spelled));
-        let value = setting.kind().parse_text(&flag.text).map_err(at)?;
-        let value = anchored(setting.kind(), value, layers.dir.as_deref(), layers);
-        // The same flag twice: the last wins. Two flags for one setting must agree.
-        seen.retain(|(s, spelled, _)| s.key() != flag.key || positive(spelled) != positive(&flag.spelled));
-        let other = seen.iter().find(|(s, _, first)| s.key() == flag.key && *first != value);
-        if let Some((_, other, _)) = other {
-            return Err(at(format!("{other} sets the same to another value")).hint("give one of them"));
-        }
-        seen.push((setting, &flag.spelled, value));
     }
     for (i, (setting, spelled, value)) in seen.iter().enumerate() {
         // Spellings that agree are one source: the last.
@@ -241,12 +247,35 @@ fn flags(rows: &mut [Resolved], layers: &Layers) -> Result<()> {
     Ok(())
 }
 
+/// What a flag says. One of the same spelling before it counts no more.
+fn typed(
+    rows: &[Resolved],
+    flag: &FlagValue,
+    seen: &mut Vec<(&'static dyn Declared, &str, Val)>,
+    layers: &Layers,
+) -> Result<Option<(&'static dyn Declared, Val)>> {
+    let setting = known(&flag.key)?;
+    if !wanted(rows, setting) {
+        return Ok(None);
+    }
+    let at = |message: String| Error::new(ErrorKind::Usage, format!("{}: {message}", flag.spelled));
+    let value = setting.kind().parse_text(&flag.text).map_err(at)?;
+    let value = anchored(setting.kind(), value, layers.dir.as_deref(), layers);
+    // The same flag twice: the last wins. Two flags for one setting must agree.
+    seen.retain(|(s, spelled, _)| s.key() != flag.key || positive(spelled) != positive(&flag.spelled));
+    let other = seen.iter().find(|(s, _, first)| s.key() == flag.key && *first != value);
+    if let Some((_, other, _)) = other {
+        return Err(at(format!("{other} sets the same to another value")).hint("give one of them"));
+    }
+    Ok(Some((setting, value)))
+}
+
 /// A line for each key of a file that is no setting and no content, with the nearest that is.
 pub fn unknown_keys(file: &FileLayer) -> Vec<String> {
     let mut out = Vec::new();
     let mut more = 0usize;
     let path = file.path.display();
-    let mut unknown = |line: u32, key: &str, out: &mut Vec<String>| {
+    let mut unknown = |line: At, key: &str, out: &mut Vec<String>| {
         // To look for the nearest name is slow, and nobody reads a thousand lines.
         if out.len() >= REPORTED {
             more += 1;
@@ -269,17 +298,17 @@ pub fn unknown_keys(file: &FileLayer) -> Vec<String> {
             Value::Object(inner) if family => {
                 for (name, lines) in inner.keys().zip(&lines.children) {
                     if !ALL.iter().any(|d| is_key(d.key(), key, name)) {
-                        unknown(lines.line, &format!("{key}.{name}"), &mut out);
+                        unknown(lines.at, &format!("{key}.{name}"), &mut out);
                     }
                 }
             }
             _ if family => out.push(format!(
                 "{path}:{}: \"{key}\" must be an object of settings, not {}",
-                lines.line,
+                lines.at,
                 shape(value)
             )),
             _ if file.foreign => {}
-            _ => unknown(lines.line, key, &mut out),
+            _ => unknown(lines.at, key, &mut out),
         }
     }
     if more > 0 {

@@ -42,6 +42,13 @@ pub const MEDIA: &[Choice] = &[
     ("inline", "left in the result as base64"),
 ];
 
+/// What hosts are offered.
+pub const SERVE_MODES: &[Choice] = &[
+    ("code", "the `mcpx_*` tools: few, however many servers there are"),
+    ("passthrough", "the servers' own tools, as `server__tool`"),
+    ("both", "both"),
+];
+
 /// Levels of a log record, lowest first.
 pub const LEVELS: &[Choice] = &[
     ("trace", "everything"),

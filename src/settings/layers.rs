@@ -8,12 +8,31 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The line of each value of a JSON document, in a tree of the same shape:
+/// A place in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct At {
+    /// The line, counted from 1; 0 when unknown.
+    pub line: u32,
+    /// The character in it, counted from 1; 0 when unknown.
+    pub column: u32,
+}
+
+impl fmt::Display for At {
+    /// `line:column`, or the line alone where the column is unknown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.column {
+            0 => write!(f, "{}", self.line),
+            column => write!(f, "{}:{column}", self.line),
+        }
+    }
+}
+
+/// The place of each value of a JSON document, in a tree of the same shape:
 /// the children of an object are in the order of its map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// The line that the value's key is on (the value itself, in a list), counted from 1; 0 when unknown.
-    pub line: u32,
+    /// Where the value's key is (the value itself, in a list).
+    pub at: At,
     /// The lines of the members or elements.
     pub children: Vec<Lines>,
 }
@@ -39,8 +58,8 @@ pub struct FileLayer {
 }
 
 impl FileLayer {
-    /// The line of the member that a path of keys leads to, or of the last one that exists.
-    pub fn line(&self, path: &[&str]) -> u32 {
+    /// The place of the member that a path of keys leads to, or of the last one that exists.
+    pub fn at(&self, path: &[&str]) -> At {
         let (mut lines, mut map) = (&self.lines, Some(&self.values));
         for key in path {
             let Some((inner, child)) = map.and_then(|m| Some((m.get(*key)?, lines.member(m, key)?))) else {
@@ -48,14 +67,19 @@ impl FileLayer {
             };
             (lines, map) = (child, inner.as_object());
         }
-        lines.line
+        lines.at
     }
     /// The directory that relative paths in the file are taken from: the
     /// file's own, or, for `.mcpx/config.json`, the one that holds `.mcpx`.
     pub fn base(&self) -> &Path {
-        let dir = self.path.parent().unwrap_or(Path::new("/"));
-        if dir.file_name().is_some_and(|n| n == ".mcpx") { dir.parent().unwrap_or(dir) } else { dir }
+        base_of(&self.path)
     }
+}
+
+/// See [`FileLayer::base`].
+pub(super) fn base_of(path: &Path) -> &Path {
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    if dir.file_name().is_some_and(|n| n == ".mcpx") { dir.parent().unwrap_or(dir) } else { dir }
 }
 
 /// A flag of the command line that sets a setting.
@@ -84,15 +108,15 @@ pub struct PresetFlag {
     pub negated: bool,
     /// The file that defines the preset.
     pub path: Arc<PathBuf>,
-    /// The line of the entry.
-    pub line: u32,
+    /// Where the entry is.
+    pub at: At,
 }
 
 impl PresetFlag {
     /// An error about this entry.
     pub fn fault(&self, message: impl fmt::Display) -> Error {
-        let (path, line) = (self.path.display(), self.line);
-        let message = format!("{path}:{line}: preset \"{}\": {}: {message}", self.preset, self.flag);
+        let (path, at) = (self.path.display(), self.at);
+        let message = format!("{path}:{at}: preset \"{}\": {}: {message}", self.preset, self.flag);
         Error::new(Kind::Config, message)
     }
 }

@@ -2,9 +2,10 @@
 //! file, and which of them a run applies. Knows no command's flags; the caller
 //! says which ones the running command takes.
 
+use super::apply::Sink;
 use super::declared::Declared;
 use super::kind::{Val, shape};
-use super::layers::{FileLayer, Layers, PresetFlag, Source};
+use super::layers::{At, FileLayer, Layers, PresetFlag, Source};
 use super::resolve::Settings;
 use super::table::PRESET;
 use crate::error::{Error, Kind, Result};
@@ -62,26 +63,56 @@ pub fn defined_presets(files: &[FileLayer]) -> Result<Vec<Preset>> {
 /// `Config` when a selected preset is wrong or unknown, or the selection in a file is;
 /// `Usage` when a selection by variable or flag is.
 pub fn expand_presets(layers: &Layers, takes: &dyn Fn(&str) -> Taken) -> Result<Vec<PresetFlag>> {
-    let chosen = Settings::resolve_one(&PRESET, layers)?;
+    expand(layers, takes, &mut Err)
+}
+
+/// As [`expand_presets`], with every fault instead of the first; those of presets that are
+/// defined but not selected are among them as far as their form is wrong.
+pub fn preset_faults(layers: &Layers, takes: &dyn Fn(&str) -> Taken) -> (Vec<PresetFlag>, Vec<Error>) {
+    let mut faults: Vec<Error> = Vec::new();
+    let mut keep = |e: Error| {
+        // A preset that is selected is looked at twice.
+        if !faults.iter().any(|f| f.message() == e.message()) {
+            faults.push(e);
+        }
+        Ok(())
+    };
+    let flags = expand(layers, takes, &mut keep).unwrap_or_default();
+    for (file, name) in layers.files.iter().rev().flat_map(names) {
+        let _ = find(std::slice::from_ref(file), name).map(drop).or_else(&mut keep);
+    }
+    (flags, faults)
+}
+
+fn expand(layers: &Layers, takes: &dyn Fn(&str) -> Taken, sink: Sink) -> Result<Vec<PresetFlag>> {
+    let chosen = Settings::resolve_one(&PRESET, layers, &mut *sink)?;
     let Val::List(selected) = &chosen.value else { return Ok(Vec::new()) };
     let mut out = Vec::new();
     for name in selected {
-        let Some(preset) = find(&layers.files, name)? else {
-            return Err(unknown(name, &chosen.source, &layers.files));
+        let preset = match find(&layers.files, name) {
+            Ok(Some(preset)) => preset,
+            Ok(None) => {
+                sink(unknown(name, &chosen.source, &layers.files))?;
+                continue;
+            }
+            Err(e) => {
+                sink(e)?;
+                continue;
+            }
         };
         for entry in preset.flags {
             match takes(&entry.flag) {
-                Taken::Setting(setting, negated) => {
-                    check(setting, &entry)?;
-                    out.push(PresetFlag { key: Some(setting.key()), negated, ..entry });
-                }
+                Taken::Setting(setting, negated) => match check(setting, &entry) {
+                    Ok(()) => out.push(PresetFlag { key: Some(setting.key()), negated, ..entry }),
+                    Err(e) => sink(e)?,
+                },
                 Taken::Own => out.push(entry),
                 Taken::Elsewhere => {}
                 Taken::Nowhere => {
                     let error = entry.fault("mcpx has no such flag");
                     let flags: Vec<String> = super::ALL.iter().flat_map(|d| d.flag_names()).collect();
                     let near = util::did_you_mean(&entry.flag, flags.iter().map(String::as_str));
-                    return Err(near.map_or(error.clone(), |near| error.hint(near)));
+                    sink(near.map_or(error.clone(), |near| error.hint(near)))?;
                 }
             }
         }
@@ -100,34 +131,34 @@ fn find(files: &[FileLayer], name: &str) -> Result<Option<Preset>> {
     for file in files.iter().rev() {
         let path = &file.path;
         let fault =
-            |line: u32, what: String| Error::new(Kind::Config, format!("{}:{line}: {what}", path.display()));
+            |at: At, what: String| Error::new(Kind::Config, format!("{}:{at}: {what}", path.display()));
         let presets = match file.values.get("presets") {
             Some(Value::Object(presets)) => presets,
             Some(other) => {
                 let what = format!("presets: expected an object of lists, got {}", shape(other));
-                return Err(fault(file.line(&["presets"]), what));
+                return Err(fault(file.at(&["presets"]), what));
             }
             None => continue,
         };
         let Some(definition) = presets.get(name) else { continue };
-        let line = file.line(&["presets", name]);
+        let at = file.at(&["presets", name]);
         let Value::Array(entries) = definition else {
             let what = format!("preset \"{name}\": expected a list of flags, got {}", shape(definition));
-            return Err(fault(line, what));
+            return Err(fault(at, what));
         };
         let lines = file.lines.member(&file.values, "presets").and_then(|l| l.member(presets, name));
         let mut flags = Vec::with_capacity(entries.len());
         for (i, entry) in entries.iter().enumerate() {
-            let line = lines.and_then(|l| l.children.get(i)).map_or(line, |l| l.line);
+            let at = lines.and_then(|l| l.children.get(i)).map_or(at, |l| l.at);
             let Value::String(text) = entry else {
                 let what = format!("preset \"{name}\": expected a flag, got {}", shape(entry));
-                return Err(fault(line, what));
+                return Err(fault(at, what));
             };
             if !text.starts_with('-') || text.trim_start_matches('-').is_empty() {
                 let what = format!(
                     "preset \"{name}\": \"{text}\" is not a flag; each entry is one flag, with its value as --flag=value"
                 );
-                return Err(fault(line, what));
+                return Err(fault(at, what));
             }
             let (flag, value) = match text.split_once('=') {
                 Some((flag, value)) => (flag, Some(value.to_owned())),
@@ -135,9 +166,9 @@ fn find(files: &[FileLayer], name: &str) -> Result<Option<Preset>> {
             };
             let (preset, flag) = (name.to_owned(), flag.to_owned());
             let path = path.clone();
-            flags.push(PresetFlag { preset, flag, value, key: None, negated: false, path, line });
+            flags.push(PresetFlag { preset, flag, value, key: None, negated: false, path, at });
         }
-        return Ok(Some(Preset { name: name.to_owned(), flags, path: path.clone(), line }));
+        return Ok(Some(Preset { name: name.to_owned(), flags, path: path.clone(), line: at.line }));
     }
     Ok(None)
 }

@@ -63,22 +63,41 @@ impl Settings {
     /// `Config` for a value in a file or preset, `Usage` for a variable or flag; both name the place.
     pub fn resolve(layers: Layers) -> Result<Settings> {
         let mut rows = Settings::defaults().0.as_ref().clone();
-        apply::all(&mut rows, &layers)?;
+        apply::all(&mut rows, &layers, &mut Err)?;
         let settings = Settings(Arc::new(rows));
         if !settings.get(&PLUMBING_STRICT_UNKNOWN_KEYS) {
             return Ok(settings);
         }
         match layers.files.iter().flat_map(unknown_keys).next() {
-            Some(first) => Err(Error::new(ErrorKind::Config, first)
-                .hint("plumbing.strictUnknownKeys is on; correct the key or turn it off")),
+            Some(first) => Err(strict(first)),
             None => Ok(settings),
         }
     }
 
+    /// Everything that keeps these layers from being resolved, not only the first of it.
+    pub fn faults(layers: &Layers) -> Vec<Error> {
+        let mut rows = Settings::defaults().0.as_ref().clone();
+        let mut faults = Vec::new();
+        // A sink that gives nothing back lets nothing end it.
+        let _ = apply::all(&mut rows, layers, &mut |e| {
+            faults.push(e);
+            Ok(())
+        });
+        if Settings(Arc::new(rows)).get(&PLUMBING_STRICT_UNKNOWN_KEYS) {
+            let unknown = layers.files.iter().flat_map(unknown_keys);
+            faults.extend(unknown.map(strict));
+        }
+        faults
+    }
+
     /// Resolves one setting, without a look at the others.
-    pub(super) fn resolve_one(setting: &'static dyn Declared, layers: &Layers) -> Result<Resolved> {
+    pub(super) fn resolve_one(
+        setting: &'static dyn Declared,
+        layers: &Layers,
+        sink: apply::Sink,
+    ) -> Result<Resolved> {
         let mut rows: Vec<Resolved> = Settings::defaults().explain(setting.key()).into_iter().collect();
-        apply::all(&mut rows, layers)?;
+        apply::all(&mut rows, layers, sink)?;
         Ok(rows.remove(0))
     }
 
@@ -100,6 +119,12 @@ impl Settings {
     pub fn iter(&self) -> impl Iterator<Item = &Resolved> {
         self.0.iter()
     }
+}
+
+/// An unknown key where there may be none.
+fn strict(line: String) -> Error {
+    Error::new(ErrorKind::Config, line)
+        .hint("plumbing.strictUnknownKeys is on; correct the key or turn it off")
 }
 
 pub(super) fn parse_defaults(text: &str) -> Result<Settings, String> {

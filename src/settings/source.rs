@@ -1,10 +1,34 @@
 //! Reads a setting of the kind source: inline text, a file, or a directory
 //! whose files are put together in natural order.
 
+use super::declared::{Declared, Setting};
+use super::layers::{Source, base_of};
+use super::resolve::Settings;
 use crate::error::{Error, Kind, Result};
 use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+impl Settings {
+    /// The text that a setting of the kind source stands for. A relative path is taken from the
+    /// place of the file that sets it, else from `cwd`.
+    ///
+    /// # Errors
+    /// `Config`, with the setting and where it is set, when what it names cannot be read.
+    pub fn source_text(&self, setting: &Setting<String>, cwd: &Path) -> Result<String> {
+        let value = self.get(setting);
+        if value.is_empty() {
+            return Ok(value);
+        }
+        let Some(row) = self.explain(setting.key()) else { return Ok(value) };
+        let base = match &row.source {
+            Source::File(path, _) => base_of(path),
+            _ => cwd,
+        };
+        read_source(&value, base)
+            .map_err(|e| Error::new(Kind::Config, format!("{} ({}): {}", row.key, row.source, e.message())))
+    }
+}
 
 /// The text that a value stands for. `@text:` forces inline text and `@file:`
 /// a file or directory; without either, a value of one line that names an

@@ -5,6 +5,7 @@ mod daemon;
 mod general;
 mod observing;
 mod scripts;
+mod serve;
 mod servers;
 
 use super::declared::Declared;
@@ -12,6 +13,7 @@ pub use daemon::*;
 pub use general::*;
 pub use observing::*;
 pub use scripts::*;
+pub use serve::*;
 pub use servers::*;
 
 /// Every setting, family by family.
@@ -48,12 +50,25 @@ pub static ALL: &[&dyn Declared] = &[
     &SCRIPT_RUNTIME_ORDER,
     &SCRIPT_RUNTIMES,
     &SCRIPT_INTERPRETER,
+    &SCRIPT_DIRS,
     &SCRIPT_INHERIT_ENV,
     &SCRIPT_PERMISSIONS,
     &SCRIPT_PROFILES,
+    &SCRIPT_PREFIX,
+    &SCRIPT_SUFFIX,
+    &SCRIPT_BEFORE,
+    &SCRIPT_ON_SUCCESS,
+    &SCRIPT_ON_ERROR,
+    &SCRIPT_CONSOLE,
+    &SCRIPT_LOG_SOURCE,
+    &SCRIPT_TYPECHECK,
     &SCRIPT_TIMEOUT,
     &SCRIPT_KILL_GRACE,
     &SCRIPT_CAPTURE_LIMIT,
+    &SERVE_MODE,
+    &SERVE_TOOLS,
+    &SERVE_INSTRUCTIONS,
+    &SERVE_LIST_TTL,
     &OUTPUT_JSON,
     &OUTPUT_COLOR,
     &OUTPUT_MEDIA,
@@ -75,6 +90,8 @@ pub static ALL: &[&dyn Declared] = &[
     &HOOKS,
     &DAEMON_AUTOSTART,
     &DAEMON_ENDPOINT,
+    &DAEMON_CONNECT_TIMEOUT,
+    &DAEMON_INLINE,
     &DAEMON_SOCKET,
     &DAEMON_KEY_GRACE,
     &DAEMON_TICK,
@@ -84,6 +101,8 @@ pub static ALL: &[&dyn Declared] = &[
     &TRANSPORT_BEARER_TOKEN,
     &TRANSPORT_TCP,
     &TRANSPORT_LISTEN,
+    &TRANSPORT_HOSTS,
+    &TRANSPORT_CA_FILE,
     &TRANSPORT_MAX_CONNECTIONS,
     &TRANSPORT_MAX_BODY,
     &TRANSPORT_MAX_HEADER,

@@ -16,7 +16,7 @@ pub fn layer(path: &str, value: Value) -> FileLayer {
             Value::Array(a) => a.iter().zip(line + 1..).map(|(v, l)| lines(v, l)).collect(),
             _ => Vec::new(),
         };
-        Lines { line, children }
+        Lines { at: At { line, column: 0 }, children }
     }
     let lines = lines(&value, 1);
     let Value::Object(values) = value else { panic!("an object") };
@@ -62,7 +62,7 @@ fn a_stronger_layer_wins_and_each_displaced_value_is_remembered() {
         key: Some("pool.max"),
         negated: false,
         path: Arc::new("/near".into()),
-        line: 9,
+        at: At { line: 9, column: 0 },
     }];
     layers.flags = vec![flag("pool.max", "7", "--pool-max"), flag("pool.max", "8", "--pool-max")];
     layers.runtime = vec![RuntimeValue { key: "pool.max".into(), value: json!(9) }];

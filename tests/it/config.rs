@@ -180,3 +180,102 @@ fn the_settings_block_is_checked() {
     let world = World::demo().setting("pool", json!({"callTimeuot": "5s"}));
     world.mcpx(["ls"]).any_stderr().output().says(&["callTimeout", "callTimeuot"]);
 }
+
+#[test]
+fn config_tells_every_fault_at_once_each_with_its_place() {
+    let world = World::new().config(
+        "{\n  \"pool\": { \"max\": 0, \"callTimeout\": \"soon\" },\n  \"paths\": { \"state\": \"/x\" },\n  \"preset\": [\"odd\"],\n  \"presets\": {\n    \"worse\": 3,\n    \"odd\": [\"--no-such-flag\", \"--log-level=loud\"]\n  }\n}\n",
+    );
+    world.write("deep/.mcpx.json", "{ \"pool\": { \"max\" 3 } }");
+    let output =
+        world.mcpx(["config"]).dir("deep").env("MCPX_SEARCH_LIMIT", "many").status(65).any_stderr().run();
+    output.says(&[
+        "deep/.mcpx.json:1:19: expected : after the key",
+        ".mcpx.json:2:13: pool.max: must be from 1 to 4096, not 0",
+        ".mcpx.json:2:23: pool.callTimeout: ",
+        ".mcpx.json:3:14: paths.state: cannot be set in a configuration file",
+        ".mcpx.json:6:5: preset \"worse\": expected a list of flags",
+        ".mcpx.json:7:13: preset \"odd\": --no-such-flag: mcpx has no such flag",
+        ".mcpx.json:7:31: preset \"odd\": --log-level: \"loud\" is not one of",
+        "MCPX_SEARCH_LIMIT: \"many\" is not a whole number",
+        "8 faults",
+    ]);
+    let json = world
+        .mcpx(["--json", "config"])
+        .dir("deep")
+        .env("MCPX_SEARCH_LIMIT", "many")
+        .status(65)
+        .any_stderr()
+        .run()
+        .json();
+    assert_eq!(json["faults"].as_array().unwrap().len(), 8, "{json}");
+    assert!(json["faults"].as_array().unwrap().iter().all(|f| f["kind"] == "config" || f["kind"] == "usage"));
+    // With strict keys each unknown one is a fault too.
+    let world = World::new().config("{\"plumbing\": {\"strictUnknownKeys\": true},\n\"a\": 1,\n\"b\": 2}");
+    let output = world.mcpx(["config"]).status(65).any_stderr().run();
+    output.says(&[".mcpx.json:2:1: unknown key \"a\"", ".mcpx.json:3:1: unknown key \"b\"", "2 faults"]);
+}
+
+#[test]
+fn a_nearer_file_changes_what_is_offered_of_a_server_further_away() {
+    let world = World::new();
+    let user = world.home().join(".config/mcpx/config.json");
+    let block =
+        json!({"mcpServers": {"demo": {"command": env!("CARGO_BIN_EXE_mcpx"), "args": ["demo-server"]}}});
+    world.write(user.to_str().unwrap(), &block.to_string());
+    let tools = || {
+        let rows = world.mcpx(["--json", "tools", "demo"]).run().json();
+        let rows = rows["tools"].as_array().unwrap().clone();
+        rows.iter().map(|t| t["tool"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = tools().len();
+    assert!(all > 2 && tools().contains(&"echo".to_owned()));
+    // Without a file here the nearest one that has the server is changed: the user's.
+    world.write(".mcpx.json", "{\n  // ours\n}\n");
+    let said = world.mcpx(["servers", "adjust", "demo", "--project", "--exclude-tools", "echo"]).run();
+    said.says(&["adjusted demo in", "/p/.mcpx.json"]);
+    assert_eq!(tools().len(), all - 1);
+    let refused = world.mcpx(["call", "demo.echo", "text=x"]).status(77).any_stderr().run();
+    refused.says(&["\"excludeTools\" names \"echo\"", "/p/.mcpx.json:"]);
+    let text = std::fs::read_to_string(world.dir().join(".mcpx.json")).unwrap();
+    assert!(text.contains("// ours"), "{text}");
+    world
+        .mcpx(["servers", "adjust", "demo", "--project", "--extra-include-tools", "echo"])
+        .stdout_has("adjusted")
+        .run()
+        .says(&[]);
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    world
+        .mcpx(["servers", "adjust", "demo", "--tools", "/(/"])
+        .status(2)
+        .stderr_has("nothing was changed")
+        .check();
+    world.mcpx(["servers", "adjust", "demo"]).status(2).stderr_has("--exclude-tools").check();
+    // A command, an address and how it is run belong to the file that defines it.
+    world.write(".mcpx.json", r#"{"mcpServers": {"demo": {"mcpx": {"tools": [], "inheritEnv": ["*"]}}}}"#);
+    world.mcpx(["call", "demo.echo", "text=x"]).status(65).stderr_has("mcpx.inheritEnv").check();
+}
+
+#[test]
+fn a_server_is_added_with_filters_that_hold() {
+    let world = World::new().config("{}");
+    let program = env!("CARGO_BIN_EXE_mcpx");
+    let add = [
+        "servers",
+        "add",
+        "demo",
+        "--tools",
+        "echo,add*",
+        "--tools",
+        "/^sl(ow|eep)/",
+        "--exclude-tools",
+        "add",
+        "--",
+    ];
+    let _ = world.mcpx(add.iter().copied().chain([program, "demo-server"])).stdout_has("added demo").run();
+    let block = world.mcpx(["--json", "servers", "show", "demo"]).run().json();
+    assert_eq!(block["server"]["definition"]["mcpx"]["tools"], json!(["echo", "add*", "/^sl(ow|eep)/"]));
+    assert_eq!(block["server"]["definition"]["mcpx"]["excludeTools"], json!(["add"]));
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    world.mcpx(["call", "demo.add", "a=1", "b=2"]).status(77).any_stderr().run().says(&["excludeTools"]);
+}

@@ -16,21 +16,21 @@ fn calls_and_their_outcomes_are_remembered_in_order() {
     let all = world.mcpx(["--json", "events"]).run().json_lines();
     assert_eq!(
         kinds(&all),
-        ["daemon.started", "server.started", "call.finished", "call.finished"],
+        ["daemon.started", "server.started", "tools.changed", "call.finished", "call.finished"],
         "each once, in order"
     );
     let seqs: Vec<u64> = all.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
-    assert_eq!(seqs, [1, 2, 3, 4]);
-    let call = &all[2];
+    assert_eq!(seqs, [1, 2, 3, 4, 5]);
+    let call = &all[3];
     assert_eq!((&call["server"], &call["session"]), (&"demo".into(), &"work".into()));
     assert_eq!((&call["data"]["tool"], &call["data"]["outcome"]), (&"echo".into(), &"ok".into()));
     assert!(call["data"]["ms"].as_f64().unwrap() > 0.0);
-    assert_eq!(all[3]["data"]["outcome"], "tool");
+    assert_eq!(all[4]["data"]["outcome"], "tool");
     // For a person, and narrowed down.
     let calls = world.mcpx(["events", "--kind", "call", "--session", "work"]).run();
     assert_eq!(calls.stdout().lines().count(), 1, "{calls}");
     calls.says(&["call.finished", "demo work", "tool=echo", "outcome=ok"]);
-    assert!(world.mcpx(["events", "--since", "3"]).run().stdout().contains("outcome=tool"));
+    assert!(world.mcpx(["events", "--since", "4"]).run().stdout().contains("outcome=tool"));
     world.mcpx(["events", "--kind", "cal"]).status(2).stderr_has("did you mean \"call").check();
     world.mcpx(["events", "--since", "x"]).status(2).any_stderr().check();
 }

@@ -66,13 +66,11 @@ fn what_is_thrown_late_is_reported_like_the_rest(runtime: Runtime) {
         assert_eq!(document["error"]["line"], json!(2), "{document}");
     }
     let handled = match runtime {
-        Runtime::Deno => {
-            "addEventListener('unhandledrejection', e => { e.preventDefault(); console.log('own') });"
-        }
-        _ => "process.on('unhandledRejection', () => console.log('own'));",
+        Runtime::Deno => "addEventListener('unhandledrejection', e => { e.preventDefault(); emit('own') });",
+        _ => "process.on('unhandledRejection', () => emit('own'));",
     };
     let code = format!("{handled} Promise.reject(1); await new Promise(r => setTimeout(r, 20))");
-    world.mcpx(["exec", &code]).stdout("own\n").check();
+    world.mcpx(["exec", &code]).stdout("\"own\"\n").check();
 }
 
 fn a_program_that_never_waits_ends_with_its_reader(runtime: Runtime) {
@@ -129,10 +127,7 @@ fn a_program_calls_tools_and_prints_what_it_returns(runtime: Runtime) {
     world.mcpx(["exec", r#"demo.echo({text: "short"})"#]).stdout("short\n").check();
     world.mcpx(["exec", "await demo.echo({text: 'quiet'});"]).run().says(&[]);
     // Several statements, nothing returned: nothing printed but what it prints itself.
-    world
-        .mcpx(["exec", "const x = await demo.add({a: 1, b: 1}); console.log('x', x.sum)"])
-        .stdout("x 2\n")
-        .check();
+    world.mcpx(["exec", "const x = await demo.add({a: 1, b: 1}); emit(x.sum)"]).stdout("2\n").check();
     world
         .mcpx([
             "exec",
@@ -161,9 +156,15 @@ fn a_program_may_have_any_form(runtime: Runtime) {
         ("return [1, undefined, NaN]", "[1,null,null]\n"),
         ("return new Date(0)", "\"1970-01-01T00:00:00.000Z\"\n"),
         ("const a = {}; a.self = a; return a", "{\"self\":\"[circular]\"}\n"),
-        ("import { sep } from 'node:path'; console.log(sep)", "/\n"),
+        ("import { sep } from 'node:path'; sep", "/\n"),
+        ("import { sep } from 'node:path'\nconst twice = sep + sep\nreturn twice", "//\n"),
         (
-            "for (const x of await Promise.all([1, 2].map((n) => demo.add({a: n, b: n})))) console.log(x.sum)",
+            "import tools, { demo as d } from 'mcpx'\n(await d.add({a: 1, b: 1})).sum + (await tools.demo.add({a: 1, b: 1})).sum",
+            "4\n",
+        ),
+        ("import { join, sep as s } from 'node:path'; export default () => join('a', 'b') + s", "a/b/\n"),
+        (
+            "for (const x of await Promise.all([1, 2].map((n) => demo.add({a: n, b: n})))) emit(x.sum)",
             "2\n4\n",
         ),
     ] {
@@ -252,7 +253,7 @@ fn an_error_says_what_to_do_where_javascript_does_not(runtime: Runtime) {
         .check();
     let document = world.mcpx(["--json", "exec", "dmo.echo({})"]).status(1).any_stderr().run().json();
     assert!(document["error"]["hint"].to_string().contains("demo"), "{document}");
-    let module = "import { sep } from 'node:path'; return sep";
+    let module = "export const a = 1; return a";
     world.mcpx(["exec", module]).status(1).stderr_has("write export default <value>").check();
     // deno says so itself.
     if !matches!(runtime, Runtime::Deno) {
@@ -311,7 +312,7 @@ fn logs_go_to_stderr_and_emitted_values_to_stdout(runtime: Runtime) {
 
 fn the_document_holds_the_whole_run(runtime: Runtime) {
     let world = demo(runtime);
-    let code = "console.log('printed'); console.error('to stderr'); log.info('n is {n}', {n: 1}); emit(7); return (await demo.add({a: 1, b: 1})).sum";
+    let code = "console.log('printed', {a: 1}); console.error('an error'); process.stdout.write('written\\n'); log.info('n is {n}', {n: 1}); emit(7); return (await demo.add({a: 1, b: 1})).sum";
     let document = world.mcpx(["--json", "exec", code]).any_stderr().run().json();
     assert_eq!(document["ok"], true, "{document}");
     assert_eq!(document["exitCode"], 0);
@@ -319,9 +320,16 @@ fn the_document_holds_the_whole_run(runtime: Runtime) {
     assert_eq!(document["results"], json!([7]));
     assert_eq!(document["runtime"], runtime.name());
     assert!(document["durationMs"].as_f64().unwrap() > 0.0);
-    assert!(document["stdout"].as_str().unwrap().contains("printed"), "{document}");
-    assert!(document["stderr"].as_str().unwrap().contains("to stderr"), "{document}");
-    assert!(document["logs"].to_string().contains("n is 1"), "{document}");
+    assert_eq!(document["stdout"], "written\n7\n2\n", "{document}");
+    let logs: Vec<_> = document["logs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| (&l["level"], &l["console"], &l["message"]))
+        .collect();
+    assert_eq!(logs[1], (&json!("error"), &json!("error"), &json!("an error")), "{document}");
+    assert_eq!(logs[2], (&json!("info"), &json!(null), &json!("n is 1")), "{document}");
+    assert!(logs[0].2.as_str().unwrap().starts_with("printed {"), "{document}");
     let failed = world.mcpx(["--json", "exec", "throw new Error('no')"]).status(1).any_stderr().run().json();
     assert_eq!((&failed["ok"], &failed["exitCode"]), (&json!(false), &json!(1)), "{failed}");
     assert!(failed.to_string().contains("no"));
@@ -381,8 +389,10 @@ fn large_results_pass_whole(runtime: Runtime) {
     // What is printed to a pipe is not cut.
     let output = world.mcpx(["exec", "return 'z'.repeat(3000000)"]).run();
     assert_eq!(output.stdout_bytes.len(), 3_000_001);
-    let output =
-        world.mcpx(["exec", "console.log('z'.repeat(3000000)); process.exit(0)"]).any_stderr().output();
+    let output = world
+        .mcpx(["exec", "--script-console", "print", "console.log('z'.repeat(3000000)); process.exit(0)"])
+        .any_stderr()
+        .output();
     // A runtime that is told to exit may cut its own output; what arrived is passed on.
     assert_eq!(output.status, 0, "{}", output.stderr);
 }

@@ -71,6 +71,40 @@ for call in (
 }
 
 #[test]
+fn the_client_is_standard_python_3_8() {
+    let world = world();
+    let _ = world.mcpx(["client", "--language", "python", "-o", "mcpx.py"]).any_stderr().run();
+    let check = r#"
+import ast, sys
+tree = ast.parse(open("mcpx.py").read(), "mcpx.py", feature_version=(3, 8))
+names = set()
+for node in ast.walk(tree):
+    if isinstance(node, ast.Import):
+        names.update(alias.name.split(".")[0] for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "relative"
+        names.add(node.module.split(".")[0])
+    # Later than 3.8 though the grammar has it: `list[int]`, `a | b` of types outside annotations, str.removeprefix.
+    elif isinstance(node, ast.Attribute):
+        assert node.attr not in ("removeprefix", "removesuffix", "pairwise"), ast.dump(node)
+later = {"tomllib", "zoneinfo", "graphlib"}
+assert names and not later & names, names
+foreign = names - set(sys.stdlib_module_names)
+assert not foreign, foreign
+try:
+    ast.parse("match 1:\n  case 1: pass", feature_version=(3, 8))
+except SyntaxError:
+    print("checked", len(names) > 3)
+"#;
+    let output = std::process::Command::new(tools::python())
+        .args(["-W", "error", "-c", check])
+        .current_dir(world.dir())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "checked True\n", "{output:?}");
+}
+
+#[test]
 fn the_session_and_the_grants_are_those_of_the_run() {
     let world = World::new()
         .server("fake", json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "mcpx": {"scope": "session"}}))

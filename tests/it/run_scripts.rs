@@ -26,9 +26,9 @@ fn the_client_can_be_imported() {
     for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node26] {
         let world = World::demo().with(runtime).file(
             "a.mjs",
-            "const { default: tools, demo } = await import(process.env.MCPX_CLIENT);\nconsole.log(await demo.echo({text: 'a'}), (await tools.demo.add({a: 1, b: 2})).sum);\n",
+            "const { default: tools, demo } = await import(process.env.MCPX_CLIENT);\nemit([await demo.echo({text: 'a'}), (await tools.demo.add({a: 1, b: 2})).sum]);\n",
         );
-        world.mcpx(["run", "a.mjs"]).stdout("a 3\n").check();
+        world.mcpx(["run", "a.mjs"]).stdout("[\"a\",3]\n").check();
     }
 }
 
@@ -67,6 +67,27 @@ fn named_scripts_are_found_upward_and_the_nearest_wins() {
 }
 
 #[test]
+fn an_extension_may_be_left_out_where_one_file_has_the_name() {
+    let world = world()
+        .file("plain.mjs", "export default () => 'here'\n")
+        .file("dir/other.ts", "export default (): string => 'below'\n")
+        .file("odd.rb2", "")
+        .setting("script", json!({"interpreter": {"rb2": "cat"}}))
+        .file(".mcpx/scripts/plain.js", "export default () => 'named'\n");
+    world.mcpx(["run", "plain"]).stdout("here\n").check();
+    world.mcpx(["run", "plain", "--flag"]).dir("dir").stdout("named\n").check();
+    world.mcpx(["run", "dir/other"]).stdout("below\n").check();
+    world.mcpx(["run", "--cwd", "dir", "plain"]).stdout("here\n").check();
+    world.mcpx(["run", "odd"]).stdout("").check();
+    for name in ["foo.ts", "foo.js"] {
+        world.write(name, "");
+    }
+    let output = world.mcpx(["run", "foo"]).status(2).any_stderr().run();
+    output.says(&["foo.ts", "foo.js", "extension"]);
+    assert!(world.daemons().len() <= 1);
+}
+
+#[test]
 fn a_script_that_does_not_exist_gets_the_nearest_and_127() {
     let world = world().file(".mcpx/scripts/report.js", "export default () => 1\n");
     let output = world.mcpx(["run", "reprot"]).status(127).any_stderr().run();
@@ -101,7 +122,7 @@ fn a_checked_in_client_runs_on_its_own() {
     let _ = world.mcpx(["client", "-o", "client/mcpx.ts"]).any_stderr().run();
     let world = world.file(
         "use.mjs",
-        "import tools from \"./client/mcpx.ts\";\nconsole.log(await tools.demo.echo({text: 'checked in'}));\n",
+        "import tools from \"./client/mcpx.ts\";\nemit(await tools.demo.echo({text: 'checked in'}));\n",
     );
-    world.mcpx(["run", "use.mjs"]).stdout("checked in\n").check();
+    world.mcpx(["run", "use.mjs"]).stdout("\"checked in\"\n").check();
 }

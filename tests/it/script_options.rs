@@ -112,6 +112,57 @@ fn without_the_launcher_the_program_itself_is_started() {
 }
 
 #[test]
+fn a_runtime_that_is_none_is_told_from_one_that_is_missing() {
+    let world = World::demo().with(Runtime::Bun).file("dir/bun/keep", "").file("plain/node", "text\n");
+    for (runtime, says) in [
+        ("dir/bun", "a directory"),
+        ("./plain/node", "execut"),
+        ("./none/deno", "none/deno"),
+        ("sh", "does not know"),
+        ("bunn", "\"bun\""),
+    ] {
+        world.mcpx(["exec", "--runtime", runtime, "1"]).any_stderr().output().says(&[says]);
+        let output = world.mcpx(["exec", "--runtime", runtime, "1"]).any_stderr().output();
+        assert!([2, 69, 127].contains(&output.status), "{runtime}: {output}");
+    }
+    assert!(world.daemons().is_empty());
+}
+
+#[test]
+fn a_script_that_may_not_be_read_says_so() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new().with(Runtime::Bun).file("secret.mjs", "export default 1\n");
+    let path = world.dir().join("secret.mjs");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
+    // SAFETY: asks a number.
+    if unsafe { libc::geteuid() } != 0 {
+        let output = world.mcpx(["run", "secret.mjs"]).status(127).any_stderr().run();
+        output.says(&["secret.mjs", "ermission denied"]);
+        return;
+    }
+    // To root every file is readable, so somebody else has to try.
+    let Some(setpriv) = crate::harness::tools::on_path("setpriv") else {
+        return println!("skipped: root reads every file, and there is no setpriv to become somebody else");
+    };
+    for dir in ["", "home", "p"] {
+        let dir = world.home().parent().unwrap().join(dir);
+        std::fs::set_permissions(dir, PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let output = std::process::Command::new(setpriv)
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(env!("CARGO_BIN_EXE_mcpx"))
+        .args(["run", "secret.mjs"])
+        .current_dir(world.dir())
+        .env_clear()
+        .envs(world.environment())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("secret.mjs") && text.contains("ermission denied"), "{:?} {text}", output.status);
+    assert_eq!(output.status.code(), Some(127), "{text}");
+}
+
+#[test]
 fn an_interpreter_is_named_by_extension() {
     let world = World::demo()
         .with(Runtime::Bun)

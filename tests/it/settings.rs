@@ -161,7 +161,7 @@ fn a_bad_value_names_its_place_whatever_its_kind() {
         let (family, name) = key.split_once('.').unwrap();
         let world =
             World::new().config(&format!("{{\n  \"{family}\": {{\n    \"{name}\": {value}\n  }}\n}}"));
-        let place = format!("{}:3: {key}", world.dir().join(".mcpx.json").display());
+        let place = format!("{}:3:5: {key}", world.dir().join(".mcpx.json").display());
         let output = world.mcpx(["settings", "get", key]).status(65).any_stderr().run();
         output.says(&[&place, part]);
         world.write(".mcpx.json", "{}");
@@ -184,7 +184,7 @@ fn a_bad_value_names_its_place_whatever_its_kind() {
     ] {
         let world = World::new().config(&json!({key: value}).to_string());
         let output = world.mcpx(["settings", "list"]).status(65).any_stderr().run();
-        output.says(&[".mcpx.json:1: ", key, part]);
+        output.says(&[".mcpx.json:1:", key, part]);
     }
     let world = World::new();
     let bytes = OsString::from_vec(vec![b'5', 0xff, b's']);
@@ -224,7 +224,7 @@ fn two_spellings_of_one_setting_must_agree() {
     assert_eq!(world.mcpx(twice).run().json()["text"], "2s");
     world.write(".mcpx.json", "{\n\"pool\": {\"max\": 3},\n\"pool.max\": 4}");
     let output = world.mcpx(["settings", "list"]).status(65).any_stderr().run();
-    output.says(&[".mcpx.json:3: pool.max: is also set in line 2, to another value"]);
+    output.says(&[".mcpx.json:3:1: pool.max: is also set in line 2, to another value"]);
 }
 
 fn with_presets() -> World {
@@ -308,7 +308,7 @@ fn presets_that_are_wrong_are_refused() {
     ] {
         let world = World::new().config(&json!({"presets": {"bad": entries}}).to_string());
         let output = world.mcpx(["settings", "list", "--preset=bad"]).status(65).any_stderr().run();
-        output.says(&[".mcpx.json:1: ", "\"bad\"", part]);
+        output.says(&[".mcpx.json:1:", "\"bad\"", part]);
         // Until it is selected it harms nobody.
         let _ = world.mcpx(["settings", "get", "pool.max"]).run();
     }
@@ -540,9 +540,9 @@ fn unknown_keys_are_told_with_the_nearest_and_refused_where_that_is_wanted() {
         "{\n  \"pol\": {},\n  \"pool\": {\n    \"mx\": 1\n  },\n  \"presets\": {\"ci\": [\"--json\"]}\n}";
     let world = World::new().config(text);
     let output = world.mcpx(["config"]).run();
-    output.says(&["WARNINGS", ".mcpx.json:2: unknown key \"pol\"; did you mean \"pool\"?"]);
-    output.says(&[".mcpx.json:4: unknown key \"pool.mx\"; did you mean \"pool.max\"?"]);
+    output.says(&["WARNINGS", ".mcpx.json:2:3: unknown key \"pol\"; did you mean \"pool\"?"]);
+    output.says(&[".mcpx.json:4:5: unknown key \"pool.mx\"; did you mean \"pool.max\"?"]);
     assert!(!output.stdout().contains("\"presets\"") && !output.stdout().contains("\"ci\""), "{output}");
     let strict = world.mcpx(["config", "--plumbing-strict-unknown-keys"]).status(65).any_stderr().run();
-    strict.says(&[".mcpx.json:2: unknown key \"pol\"", "plumbing.strictUnknownKeys is on"]);
+    strict.says(&[".mcpx.json:2:3: unknown key \"pol\"", "plumbing.strictUnknownKeys is on"]);
 }

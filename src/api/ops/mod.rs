@@ -33,6 +33,7 @@ pub enum Id {
     Resolve,
     Restart,
     Schemas,
+    Search,
     Servers,
     SetSetting,
     Setting,
@@ -40,6 +41,7 @@ pub enum Id {
     Shutdown,
     Stats,
     Status,
+    Types,
     UnsetSetting,
 }
 

@@ -13,6 +13,11 @@ const SKIP_DEFAULT: Param =
     in_query("skipDefault", Shape::Boolean, "without the servers that name no profile");
 const ALL_PROFILES: Param = in_query("allProfiles", Shape::Boolean, "every server, whatever its profiles");
 
+const KNOWN: Param = in_query(
+    "known",
+    Shape::Boolean,
+    "ask no server: only what is known of each already, `unknown` where that is nothing",
+);
 const FRESH: Param =
     in_query("fresh", Shape::Boolean, "ask the servers again instead of answering from the cache");
 const WAIT: Param = in_query(
@@ -28,7 +33,7 @@ pub(super) static TABLE: &[Operation] = &[
         name: "namespaces",
         method: Method::Get,
         path: "/v1/namespaces",
-        params: &[FRESH, WAIT, PROFILE, SKIP_DEFAULT, ALL_PROFILES],
+        params: &[FRESH, KNOWN, WAIT, PROFILE, SKIP_DEFAULT, ALL_PROFILES],
         returns: Returns::Record(&r::NAMESPACES),
         mutates: false,
         waits: true,
@@ -59,10 +64,58 @@ pub(super) static TABLE: &[Operation] = &[
         mutates: false,
         waits: true,
         on_channel: true,
-        words: &["types"],
+        words: &["tools"],
         tool: "",
         help: "the tools of servers, with their JSON Schemas",
         doc: "Answered from the schema cache; a server is started only when the cache has nothing for its definition.",
+    },
+    Operation {
+        id: Id::Search,
+        name: "search",
+        method: Method::Get,
+        path: "/v1/search",
+        params: &[
+            required(in_query("query", Shape::Text, "words; tools that match all of them come first")),
+            in_query("limit", Shape::Integer, "how many tools at most; `search.limit` when absent"),
+            WAIT,
+            PROFILE,
+            SKIP_DEFAULT,
+            ALL_PROFILES,
+        ],
+        returns: Returns::Record(&r::HITS),
+        mutates: false,
+        waits: true,
+        on_channel: true,
+        words: &["search"],
+        tool: "search",
+        help: "find tools of all servers by words, best first",
+        doc: "Each comes with its signature, by which a program calls it.",
+    },
+    Operation {
+        id: Id::Types,
+        name: "types",
+        method: Method::Get,
+        path: "/v1/types",
+        params: &[
+            in_query(
+                "server",
+                Shape::List(&Shape::Text),
+                "only these servers, by name or identifier; every enabled one that is selected when absent",
+            ),
+            in_query("brief", Shape::Boolean, "signatures alone, without descriptions"),
+            WAIT,
+            PROFILE,
+            SKIP_DEFAULT,
+            ALL_PROFILES,
+        ],
+        returns: Returns::Record(&r::TYPES),
+        mutates: false,
+        waits: true,
+        on_channel: true,
+        words: &["types"],
+        tool: "types",
+        help: "TypeScript declarations of servers' tools: their arguments and results",
+        doc: "",
     },
     Operation {
         id: Id::Refresh,

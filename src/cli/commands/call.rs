@@ -14,6 +14,7 @@ use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Source};
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The command.
@@ -51,7 +52,7 @@ pub static COMMAND: Command = Command {
 fn run(cx: &mut Cx) -> Result<u8> {
     let target = utf8(&cx.inv.words[0], "the tool's name")?.to_owned();
     let forms = Forms::parse(&cx.inv.words[1..])?;
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     if world.config.servers.is_empty() {
         return Err(no_servers(world, &format!("calling {target}")));
     }
@@ -73,11 +74,19 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let request =
         CallRequest { server, tool, arguments, context: cx.context()?, timeout_ms: timeout_ms(world)? };
     let progress = Progress::start(&format!("calling {}.{}", request.server, request.tool));
-    let client = cx.daemon(&progress)?;
-    let handle = client.shutdown_handle()?;
+    let mut client = cx.daemon(&progress)?;
+    let handle = Arc::new(Mutex::new(client.shutdown_handle()?));
+    let current = handle.clone();
     // The daemon sees the connection close, and cancels the call.
-    let interrupt = Interrupt::listen(move || handle.interrupt())?;
-    let outcome = client.call(&request);
+    let interrupt =
+        Interrupt::listen(move || current.lock().unwrap_or_else(PoisonError::into_inner).interrupt())?;
+    let mut outcome = client.call(&request);
+    // The daemon ended before it had read the call: another one may be asked.
+    if outcome.is_err() && client.lost_unsent() && !client.is_remote() && interrupt.exit_code().is_none() {
+        client = cx.daemon(&progress)?;
+        *handle.lock().unwrap_or_else(PoisonError::into_inner) = client.shutdown_handle()?;
+        outcome = client.call(&request);
+    }
     drop(progress);
     if let Some(code) = interrupt.exit_code() {
         if cx.json() {
@@ -143,7 +152,7 @@ fn timeout_ms(world: &World) -> Result<Option<u64>> {
 
 /// Where this command puts images, audio and blobs.
 fn media(cx: &Cx, tool: &str) -> Result<Media> {
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     let stem = names::member(tool);
     if world.settings.get(&settings::OUTPUT_MEDIA) == "inline" {
         return Ok(Media { dir: None, private: None, stem });

@@ -3,8 +3,9 @@
 use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::{Cx, World};
+use super::super::out::note;
 use super::settings::quoted;
-use crate::config::{schema, search_path};
+use crate::config::{Config, schema, search_path};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Resolved, Source};
 use serde_json::{Value, json};
@@ -18,8 +19,9 @@ pub static COMMAND: Command = Command {
     count: (0, 0),
     rest: Rest::Mixed,
     summary: "Show which configuration is in effect here, and its faults",
-    about: "Without a flag: the files that contribute, their servers and presets, and every unknown key with the \
-            nearest known one. With plumbing.strictUnknownKeys an unknown key is an error, exit code 65.",
+    about: "Without a flag: the files that contribute, their servers and presets, every unknown key with the nearest \
+            known one, and everything that is wrong, each with file, line and column; with a fault the exit code is 65 \
+            (2 for a variable or a flag). With plumbing.strictUnknownKeys an unknown key is an error, exit code 65.",
     flags: &[
         Flag::switch("path", "Only the path of the nearest file"),
         Flag::switch("sources", "Every value that is not the default, by where it comes from"),
@@ -83,7 +85,54 @@ fn selected(world: &World) -> Vec<String> {
     world.settings.get(&settings::PRESET)
 }
 
+/// Shows everything that is wrong, and the files that it was found in. The exit code is the first fault's.
+fn faults(cx: &mut Cx, config: &Config, faults: &[Error]) -> Result<u8> {
+    let exit = faults.first().map_or(0, Error::exit_code);
+    let unusable = config.servers.iter().filter_map(|s| s.problem.as_ref());
+    if cx.json() {
+        cx.out.json(&json!({
+            "ok": false,
+            "files": config.sources.iter().map(|s| json!({"path": s.path, "digest": s.digest})).collect::<Vec<_>>(),
+            "faults": faults.iter().map(Error::to_json).collect::<Vec<_>>(),
+            "problems": unusable.map(Error::to_json).collect::<Vec<_>>(),
+            "warnings": config.warnings,
+        }))?;
+        return Ok(exit);
+    }
+    let mut text = String::new();
+    if !config.sources.is_empty() {
+        text.push_str("FILES, the nearest first\n");
+        lines(&mut text, config.sources.iter().map(|s| s.path.display().to_string()));
+        text.push('\n');
+    }
+    text.push_str("FAULTS\n");
+    let shown = |e: &Error| {
+        let hint = e.hint_text().map(|h| format!("\n    {h}")).unwrap_or_default();
+        format!("{}{hint}", e.message().replace('\n', "\n  "))
+    };
+    lines(&mut text, faults.iter().map(shown));
+    let problems: Vec<String> = unusable.map(|e| e.message().to_owned()).collect();
+    let mut warnings = config.warnings.clone();
+    warnings.retain(|w| !faults.iter().any(|e| e.message() == w));
+    for (title, each) in [("PROBLEMS", problems), ("WARNINGS", warnings)] {
+        if !each.is_empty() {
+            let _ = writeln!(text, "\n{title}");
+            lines(&mut text, each.into_iter());
+        }
+    }
+    cx.out.text(&text)?;
+    let (n, s) = (faults.len(), if faults.len() == 1 { "" } else { "s" });
+    note(&format!("the configuration has {n} fault{s}; no other command works here until they are gone"));
+    Ok(exit)
+}
+
 fn overview(cx: &mut Cx) -> Result<u8> {
+    if cx.world().is_err() {
+        let (config, found) = cx.survey()?;
+        if !found.is_empty() {
+            return faults(cx, &config, &found);
+        }
+    }
     let world = cx.world()?;
     let config = &world.config;
     let presets = settings::defined_presets(&config.layers)?;

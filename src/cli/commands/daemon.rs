@@ -46,7 +46,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
     daemon::run(Options {
         explicit: cx.env.text("MCPX_CONFIG").map(PathBuf::from),
         dir,
-        env: cx.env.clone(),
+        // It outlives a script that starts it, whose token and socket are not for it.
+        env: crate::api::without_run(&cx.env),
         dirs: cx.dirs()?,
         flags: cx.inv.settings.clone(),
         detached,

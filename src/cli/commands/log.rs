@@ -84,7 +84,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let place = dir(&cx.dirs()?);
     let snapshot = Arc::new(Snapshot::take(&place).map_err(unreadable)?);
     if let Some(id) = cx.inv.text("chain")? {
-        let tree = chain(&snapshot, id, |name, f| thread::spawn(name, f)).map_err(unreadable)?;
+        let tree = chain(&snapshot, id, thread::spawn).map_err(unreadable)?;
         if tree.is_empty() {
             return Err(Error::new(Kind::NotFound, format!("no record of the log has the id \"{id}\""))
                 .hint("`mcpx --json log` shows the ids of each record: daemon, session, run, call"));
@@ -108,7 +108,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return failed.map_or(Ok(0), Err);
     }
     let limit = if limit == 0 { MOST } else { limit };
-    let lines = newest(&snapshot, &query, limit, |name, f| thread::spawn(name, f)).map_err(unreadable)?;
+    let lines = newest(&snapshot, &query, limit, thread::spawn).map_err(unreadable)?;
     lines.iter().try_for_each(|line| show(&mut cx.out, line, json, color))?;
     if !follow {
         if lines.is_empty() && !json {

@@ -28,7 +28,7 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let rows = schemas::rows(cx)?;
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     if cx.json() {
         let sources: Vec<_> = world.config.sources.iter().map(|s| &s.path).collect();
         let warnings = &world.config.warnings;

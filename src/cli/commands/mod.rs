@@ -5,6 +5,8 @@ use super::command::Command;
 
 pub mod call;
 pub mod client;
+pub mod complete;
+pub mod completions;
 pub mod config;
 pub mod daemon;
 pub mod daemons;
@@ -17,6 +19,7 @@ pub mod hooks;
 pub mod init;
 pub mod log;
 pub mod ls;
+pub mod man;
 pub mod permissions;
 pub mod refresh;
 pub mod reload;
@@ -25,6 +28,7 @@ pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
+pub mod serve;
 pub mod servers;
 pub mod settings;
 pub mod stats;
@@ -45,6 +49,7 @@ pub static COMMANDS: &[&Command] = &[
     &run::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
+    &serve::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
@@ -62,8 +67,11 @@ pub static COMMANDS: &[&Command] = &[
     &servers::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &completions::COMMAND,
+    &man::COMMAND,
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &complete::COMMAND,
     &docs::COMMAND,
 ];

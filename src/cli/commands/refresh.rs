@@ -26,13 +26,13 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let wanted = cx.inv.words()?;
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     if world.config.servers.is_empty() {
         return Err(no_servers(world, "there is nothing to refresh"));
     }
     let names: Vec<String> = schemas::select(world, &wanted)?.iter().map(|n| n.def.name.clone()).collect();
     let body = match wanted.is_empty() {
-        true => json!({"selection": SelectedProfiles::from(&world.selection)}),
+        true => json!({"selection": SelectedProfiles::from(&cx.world()?.selection)}),
         false => json!({"servers": names}),
     };
     let progress = Progress::start("reading the servers' tools");

@@ -4,6 +4,7 @@ use super::super::command::{Command, Group, Rest, example};
 use super::super::cx::Cx;
 use crate::api;
 use crate::error::{Error, Kind, Result};
+use serde_json::json;
 use std::path::Path;
 
 /// The command.
@@ -30,10 +31,14 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let dir = std::path::absolute(dir)
         .map_err(|e| Error::new(Kind::Unavailable, format!("finding {}: {e}", dir.display())))?;
     let answer = api::resolve(&dir, &cx.env, &cx.dirs()?)?;
-    let value =
+    let mut value =
         serde_json::to_value(&answer).map_err(|e| super::super::internal(format!("writing JSON: {e}")))?;
     if cx.json() {
-        cx.out.json(&value)?;
+        let mut body = json!({"ok": true});
+        if let (Some(body), Some(answer)) = (body.as_object_mut(), value.as_object_mut()) {
+            body.append(answer);
+        }
+        cx.out.json(&body)?;
         return Ok(0);
     }
     let word = |key: &str| value[key].as_str().filter(|t| !t.is_empty()).unwrap_or("-").to_owned();

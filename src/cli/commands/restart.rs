@@ -39,7 +39,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
             "--daemon restarts everything; it takes no namespace and no session",
         ));
     }
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     let server = match wanted.is_empty() {
         true => None,
         false => schemas::select(world, &wanted)?.first().map(|n| n.def.name.clone()),
@@ -48,6 +48,13 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if replace {
         let progress = Progress::start("replacing the daemon");
         if let Some(client) = running {
+            if client.is_remote() {
+                return Err(super::super::args::usage(format!(
+                    "the daemon at {} is not of this machine, and could be stopped but not started from here",
+                    client.info().endpoint
+                ))
+                .hint("run mcpx restart --daemon where it runs"));
+            }
             super::stop::stop(cx, &client)?;
         }
         let client = cx.daemon(&progress)?;

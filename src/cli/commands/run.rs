@@ -15,7 +15,7 @@ pub static COMMAND: Command = Command {
     count: (1, MANY),
     rest: Rest::AfterFirst,
     summary: "Run a script, from a file or by its name",
-    about: "A name stands for a file in .mcpx/scripts of this directory or one above it, or in the user's \
+    about: "The extension may be left out. A name without a path also stands for a file in .mcpx/scripts of this directory or one above it, or in the user's \
             configuration directory; mcpx scripts lists them. Everything after the script belongs to the script. What \
             it exports as default is called with the arguments, and its value printed. A script with a first line \
             such as #!/bin/sh, or with another language's extension, runs in that interpreter.",

@@ -5,6 +5,7 @@ use super::super::cx::Cx;
 use super::super::table::{Cell, Table, Tone};
 use crate::error::Result;
 use crate::script;
+use crate::settings;
 use serde_json::json;
 
 /// The command.
@@ -25,7 +26,7 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let world = cx.world()?;
-    let found = script::named_scripts(&world.cwd, &world.dirs);
+    let found = script::named_scripts(&world.cwd, &world.dirs, &world.settings.get(&settings::SCRIPT_DIRS));
     if cx.json() {
         cx.out.json(&json!({"ok": true, "scripts": found}))?;
         return Ok(0);

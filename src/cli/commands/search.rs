@@ -31,7 +31,7 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let query = cx.inv.words()?.join(" ");
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     let known = schemas::load_rows(cx, schemas::select(world, &[])?)?;
     let mut failed: Vec<Value> = Vec::new();
     let mut missing = Vec::new();

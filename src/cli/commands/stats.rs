@@ -68,7 +68,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let snapshot = Arc::new(Snapshot::take(&dir(&cx.dirs()?)).map_err(unreadable)?);
     let progress = Progress::start("counting");
     let counted =
-        report(&snapshot, about, &query, limit, |name, f| thread::spawn(name, f)).map_err(unreadable)?;
+        report(&snapshot, about, &query, limit, thread::spawn).map_err(unreadable)?;
     drop(progress);
     if cx.json() {
         let value = serde_json::to_value(&counted)

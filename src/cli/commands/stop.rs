@@ -88,7 +88,7 @@ pub struct Gone {
     pub pid: u32,
 }
 
-/// Asks a daemon to stop and waits until its process is gone.
+/// Asks a daemon to stop and waits until its process is gone, or, where it is on another machine, until nobody answers.
 pub fn stop(cx: &Cx, client: &Client) -> Result<Gone> {
     // A daemon that was named by its socket is known by what it says of itself.
     let health = client.json("GET", "/v1/health", None)?;
@@ -102,7 +102,13 @@ pub fn stop(cx: &Cx, client: &Client) -> Result<Gone> {
     }
     client.json("POST", "/v1/shutdown", Some(&json!({})))?;
     let deadline = Instant::now() + limit;
-    while proc::alive(pid, ticks) {
+    let there = || match client.is_remote() {
+        true => {
+            client.another().is_ok_and(|c| c.json("GET", "/v1/health", None).is_ok_and(|h| h["pid"] == pid))
+        }
+        false => proc::alive(pid, ticks),
+    };
+    while there() {
         if Instant::now() >= deadline {
             return Err(Error::new(
                 Kind::Timeout,

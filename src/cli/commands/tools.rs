@@ -32,7 +32,7 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let wanted = cx.inv.words()?;
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     if world.config.servers.is_empty() {
         return Err(no_servers(world, "there are no tools"));
     }
@@ -99,7 +99,7 @@ fn named(row: &Row, describe: usize) -> String {
 /// The tools in full, for a program.
 fn json(cx: &mut Cx) -> Result<u8> {
     let wanted = cx.inv.words()?;
-    let known = schemas::load(cx, schemas::select(cx.world()?, &wanted)?)?;
+    let known = schemas::load(cx, schemas::select(cx.catalog()?, &wanted)?)?;
     let (mut found, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
     for k in &known {
         let (server, ident) = (&k.namespace.def.name, &k.namespace.ident);

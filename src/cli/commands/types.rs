@@ -29,7 +29,7 @@ pub static COMMAND: Command = Command {
 fn run(cx: &mut Cx) -> Result<u8> {
     let wanted = cx.inv.words()?;
     let brief = cx.inv.has("brief");
-    let world = cx.world()?;
+    let world = cx.catalog()?;
     if world.config.servers.is_empty() {
         return Err(no_servers(world, "there are no types"));
     }

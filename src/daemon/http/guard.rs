@@ -3,13 +3,15 @@
 
 use crate::api::http::Headers;
 use crate::error::{Error, Kind};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// What a request must bring.
 pub struct Guard {
     token: String,
     /// The names under which this listener may be addressed.
     hosts: Vec<String>,
+    /// It is reached from other machines, under whatever address they have for it.
+    wide: bool,
 }
 
 impl Guard {
@@ -20,22 +22,38 @@ impl Guard {
         if address.ip().is_loopback() {
             hosts.extend([format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
         }
-        Guard { token, hosts }
+        Guard { token, hosts, wide: !address.ip().is_loopback() }
     }
 
-    /// Lets a request in, or says why not and with which status. `other` says
-    /// what another token than the daemon's own belongs to.
+    /// Whether a request that says this host means us. A page in a browser that was led here by a
+    /// name it controls says that name; it cannot make the browser say an address.
+    fn is_ours(&self, host: &str, further: &[String]) -> bool {
+        let bare = host
+            .rsplit_once(':')
+            .map_or(host, |(name, port)| if port.bytes().all(|b| b.is_ascii_digit()) { name } else { host });
+        let address = bare.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        let named = |known: &String| known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(bare);
+        self.hosts.iter().any(|h| h.eq_ignore_ascii_case(host))
+            || further.iter().any(named)
+            || self.wide && address.is_ok()
+    }
+
+    /// Lets a request in, or says why not and with which status. `further` are names that are ours as
+    /// well, `header` gives every value of a header, `other` what another token than the daemon's own belongs to.
     pub fn check<T>(
         &self,
+        further: &[String],
         headers: &Headers,
         other: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, (Error, u16)> {
         let header = |name| headers.all(name).collect::<Vec<&str>>();
         let refuse = |what: &str, status| Err((Error::new(Kind::Refused, what), status));
-        // A page in a browser that was led here by a name it controls says that name.
         match &header("host")[..] {
-            [host] if self.hosts.iter().any(|h| h.eq_ignore_ascii_case(host)) => {}
-            _ => return refuse("the Host header does not name this daemon", 403),
+            [host] if self.is_ours(host, further) => {}
+            _ => {
+                let error = Error::new(Kind::Refused, "the Host header does not name this daemon");
+                return Err((error.hint("transport.hosts lists the names that it answers to"), 403));
+            }
         }
         // Programs send no Origin; a browser's page has no business here.
         if !header("origin").is_empty() {
@@ -93,9 +111,13 @@ mod tests {
     use super::*;
 
     fn check(headers: &[(&str, &str)]) -> u16 {
-        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), "secret".into());
+        check_at("127.0.0.1:80", &[], headers)
+    }
+
+    fn check_at(address: &str, further: &[String], headers: &[(&str, &str)]) -> u16 {
+        let guard = Guard::new(address.parse().unwrap(), "secret".into());
         let headers = Headers(headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect());
-        guard.check(&headers, |_| None::<()>).map_or_else(|(_, status)| status, |_| 200)
+        guard.check(further, &headers, |_| None::<()>).map_or_else(|(_, status)| status, |_| 200)
     }
 
     #[test]
@@ -118,6 +140,30 @@ mod tests {
         assert_eq!(check(&[host, host, token]), 403);
         assert_eq!(check(&[host, token, ("origin", "http://127.0.0.1:80")]), 403);
         assert_eq!(check(&[host, token, ("origin", "null")]), 403);
+    }
+
+    #[test]
+    fn a_wide_listener_has_addresses_and_the_names_it_was_given() {
+        let at = |address: &str, host: &str| {
+            let further = ["tools.example".to_owned(), "proxied.example:8443".to_owned()];
+            check_at(address, &further, &[("host", host), ("authorization", "Bearer secret")])
+        };
+        let ours = [
+            "10.1.2.3:80",
+            "10.1.2.3",
+            "[fd00::1]:9",
+            "Tools.example:1",
+            "tools.example",
+            "proxied.example:8443",
+        ];
+        for host in ours {
+            assert_eq!(at("0.0.0.0:80", host), 200, "{host}");
+        }
+        for host in ["evil.example:80", "proxied.example:80", "10.1.2.3.evil.example:80", "1.2.3:80", ""] {
+            assert_eq!(at("0.0.0.0:80", host), 403, "{host}");
+        }
+        assert_eq!(at("127.0.0.1:80", "10.1.2.3:80"), 403, "on loopback no other address is ours");
+        assert_eq!(at("127.0.0.1:80", "tools.example"), 200);
     }
 
     #[test]

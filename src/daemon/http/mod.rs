@@ -8,9 +8,11 @@
 
 mod gone;
 mod guard;
+mod warden;
 
 use self::gone::Waiting;
 use self::guard::Guard;
+use self::warden::{Served, Warden};
 use super::router::{self, Answer, Asked, Asker, Origin, Response};
 use super::state::Daemon;
 use crate::api::http::{Headers, Method};
@@ -31,6 +33,8 @@ use tiny_http::{Request, Server};
 
 /// So many threads wait for a request.
 const WAITING: usize = 2;
+/// How much of a body is read at once.
+const BLOCK: usize = 16 * 1024;
 /// How often a thread that waits for a request looks whether it is still needed.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -81,11 +85,17 @@ pub struct Tcp {
     listener: TcpListener,
     /// A connection was waiting to be accepted at the last look.
     stuck: bool,
+    /// What accepted sockets inherit.
+    timeouts: Timeouts,
 }
+
+/// How long a read and a write may take.
+type Timeouts = (Option<Duration>, Option<Duration>);
 
 struct Shared {
     guard: Guard,
     waiting: Waiting,
+    warden: Warden,
     /// Servers built; a thread of an earlier one leaves when it has nothing to do.
     generation: AtomicUsize,
     closed: AtomicBool,
@@ -97,18 +107,22 @@ impl Tcp {
     pub fn start(daemon: &Arc<Daemon>, bound: Bound) -> Result<Tcp> {
         let fail = |e: io::Error| Error::new(Kind::Unavailable, format!("serving {}: {e}", bound.endpoint));
         let address = bound.listener.local_addr().map_err(fail)?;
-        inherit_timeouts(&bound.listener, daemon).map_err(fail)?;
+        let current = daemon.current();
+        let timeouts = (current.limits.idle, current.write_timeout);
+        inherit_timeouts(&bound.listener, timeouts).map_err(fail)?;
         let tcp = Tcp {
             daemon: daemon.clone(),
             shared: Arc::new(Shared {
                 guard: Guard::new(address, bound.token),
                 waiting: Waiting::new(address.port()),
+                warden: Warden::new(address),
                 generation: AtomicUsize::new(0),
                 closed: AtomicBool::new(false),
                 broken: AtomicBool::new(false),
             }),
             listener: bound.listener,
             stuck: false,
+            timeouts,
         };
         tcp.build()?;
         Ok(tcp)
@@ -136,6 +150,14 @@ impl Tcp {
     /// Called on each tick: replaces a server that no longer accepts, and cancels what left callers wait for.
     pub fn look_after(&mut self) {
         self.shared.waiting.cancel_gone();
+        let current = self.daemon.current();
+        let most = current.settings.get(&settings::TRANSPORT_MAX_CONNECTIONS);
+        self.shared.warden.look(&current.limits, usize::try_from(most).unwrap_or(1));
+        // Settings are followed: what is accepted from now on has them.
+        let timeouts = (current.limits.idle, current.write_timeout);
+        if timeouts != self.timeouts && inherit_timeouts(&self.listener, timeouts).is_ok() {
+            self.timeouts = timeouts;
+        }
         // Nobody accepts when a connection waits at two looks in a row.
         let queued =
             proc::poll_readable(&[self.listener.as_fd()], Some(Duration::ZERO)).is_ok_and(|ready| ready[0]);
@@ -156,12 +178,11 @@ impl Drop for Tcp {
 
 /// Sockets accepted from it inherit these: the only way to bound what tiny_http reads and writes.
 /// Its accepting ends by the same bound, and is begun again on the next tick.
-fn inherit_timeouts(listener: &TcpListener, daemon: &Daemon) -> io::Result<()> {
-    let current = daemon.current();
+fn inherit_timeouts(listener: &TcpListener, (read, write): Timeouts) -> io::Result<()> {
     // The options belong to the socket; std has them on a stream only.
     let socket = TcpStream::from(OwnedFd::from(listener.try_clone()?));
-    socket.set_read_timeout(current.limits.idle)?;
-    socket.set_write_timeout(current.write_timeout)
+    socket.set_read_timeout(read)?;
+    socket.set_write_timeout(write)
 }
 
 /// A server and the threads that take requests from it.
@@ -228,6 +249,7 @@ impl Worker {
     }
 
     fn serve(&self, daemon: &Arc<Daemon>, mut request: Request) {
+        let served = self.shared.warden.serve(request.remote_addr().copied());
         let headers = Headers(
             request
                 .headers()
@@ -235,7 +257,8 @@ impl Worker {
                 .map(|h| (h.field.as_str().as_str().to_ascii_lowercase(), h.value.as_str().to_owned()))
                 .collect(),
         );
-        let run = match self.shared.guard.check(&headers, |token| daemon.runs.of_token(token)) {
+        let further = daemon.current().settings.get(&settings::TRANSPORT_HOSTS);
+        let run = match self.shared.guard.check(&further, &headers, |token| daemon.runs.of_token(token)) {
             Ok(run) => run,
             Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
         };
@@ -260,13 +283,15 @@ impl Worker {
         };
         let limit = current.limits.body;
         drop(current);
-        let body = match read_body(&mut request, limit) {
+        let body = match read_body(&mut request, limit, &served) {
             Ok(body) => body,
             Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
         };
         let target = request.url().to_owned();
         let cancel = Cancel::new();
         let waits = request.remote_addr().map(|peer| self.shared.waiting.add(*peer, &cancel));
+        // Whoever uses its token is there still.
+        run.iter().for_each(|run| run.touch());
         let (origin, carried) = match run {
             Some(run) if carried.is_empty() => (Origin::Channel(run.clone()), run.carried()),
             Some(run) => (Origin::Channel(run), carried),
@@ -280,17 +305,29 @@ impl Worker {
     }
 }
 
-fn read_body(request: &mut Request, limit: u64) -> std::result::Result<Vec<u8>, (Error, u16)> {
+fn read_body(
+    request: &mut Request,
+    limit: u64,
+    served: &Served<'_>,
+) -> std::result::Result<Vec<u8>, (Error, u16)> {
     let too_large = || (Error::new(Kind::TooLarge, "the body is larger than transport.maxBody"), 413);
     let announced = request.body_length().unwrap_or(0);
     if announced as u64 > limit {
         return Err(too_large());
     }
     let mut body = Vec::with_capacity(announced.min(1024 * 1024));
-    let outcome = request.as_reader().take(limit.saturating_add(1)).read_to_end(&mut body);
-    if let Err(e) = outcome {
-        return Err((Error::new(Kind::Usage, format!("reading the body: {e}")), 400));
+    let mut reader = request.as_reader().take(limit.saturating_add(1));
+    let mut block = [0; BLOCK];
+    loop {
+        match reader.read(&mut block) {
+            Ok(0) => break,
+            Ok(n) => body.extend_from_slice(&block[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err((Error::new(Kind::Usage, format!("reading the body: {e}")), 400)),
+        }
+        served.received(body.len() as u64);
     }
+    served.whole();
     if body.len() as u64 > limit {
         return Err(too_large());
     }

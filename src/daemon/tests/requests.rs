@@ -37,6 +37,7 @@ fn every_answer_has_the_fields_that_the_table_promises() {
             }
             "deleteServer" => (op.path.replace("{name}", "new"), None),
             "resolve" => (format!("{}?dir=/tmp", op.path), None),
+            "search" => (format!("{}?query=echo", op.path), None),
             "shutdown" => continue,
             _ => (op.path.to_owned(), None),
         };

@@ -33,7 +33,15 @@ impl Streamable {
             headers.extend(mirror::of_request(method, None));
             let body = Some(line.trim_ascii_end());
             let (method, silence) = ("POST", Some(SILENCE));
-            lease.send(&Ask { method, url: &http.url, headers: &headers, body, timeout: None, silence })
+            lease.send(&Ask {
+                method,
+                url: &http.url,
+                headers: &headers,
+                body,
+                timeout: None,
+                silence,
+                dial: None,
+            })
         });
     }
 

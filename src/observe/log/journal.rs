@@ -116,14 +116,18 @@ impl Journal {
                 self.push(Item::Event(event.clone(), extra));
             }
             Heard::Event(..) => {}
-            Heard::Record(entry) => self.entry(entry),
+            Heard::Record(entry) => self.boxed(entry),
         }
     }
 
     /// Takes a record.
     pub fn entry(&self, entry: Entry) {
+        self.boxed(Box::new(entry));
+    }
+
+    fn boxed(&self, entry: Box<Entry>) {
         if log::enabled(entry.level()) {
-            self.push(Item::Entry(util::now_ms(), Box::new(entry)));
+            self.push(Item::Entry(util::now_ms(), entry));
         }
     }
 

@@ -12,6 +12,7 @@ mod redact;
 mod scan;
 pub mod stats;
 mod store;
+mod template;
 mod text;
 mod when;
 

@@ -252,8 +252,8 @@ pub fn every(snapshot: &Snapshot, query: &Query, each: &mut dyn FnMut(&str) -> b
         sources.push(BufReader::new(file.take(part.size)));
     }
     let mut heads = BinaryHeap::new();
-    for index in 0..sources.len() {
-        heads.extend(wanted(&mut sources[index], &ready)?.map(|(at, line)| Reverse((at, index, line))));
+    for (index, source) in sources.iter_mut().enumerate() {
+        heads.extend(wanted(source, &ready)?.map(|(at, line)| Reverse((at, index, line))));
     }
     while let Some(Reverse((_, index, line))) = heads.pop() {
         if !each(&String::from_utf8_lossy(&line)) {

@@ -173,8 +173,8 @@ pub(super) fn last_time(file: &File, size: u64) -> Option<(u64, bool)> {
     let mut tail = vec![0; usize::try_from(size - from).ok()?];
     file.read_exact_at(&mut tail, from).ok()?;
     let whole = tail.last() == Some(&b'\n');
-    let times = tail.split(|b| *b == b'\n').filter_map(text::time_of);
-    Some((times.last().unwrap_or(0), whole))
+    let mut times = tail.rsplit(|b| *b == b'\n').filter_map(text::time_of);
+    Some((times.next().unwrap_or(0), whole))
 }
 
 fn count_lines(file: &File) -> io::Result<u64> {

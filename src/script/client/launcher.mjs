@@ -1,6 +1,6 @@
 // Starts a script: evaluates inline code or loads a file, prints its value,
-// and reports what it threw. Follows link.mjs and tools.mjs in the generated
-// client; a client that a script checked in does not have it.
+// and reports what it threw. Follows link.mjs, tools.mjs and console.mjs in the
+// generated client; a client that a script checked in does not have it.
 
 /** Names that stand for the script's own tools; a namespace of the same name is reached through `tools`. */
 const HELPERS = { tools, emit, log, args, paths, ToolError };
@@ -34,7 +34,7 @@ function blockingOutput() {
         const value = get.call(process);
         Object.defineProperty(process, stream, { configurable: true, enumerable: true, writable: true, value });
         value._handle?.setBlocking?.(true);
-        if (stream === "stdout") value.once("error", unwritten);
+        value.once("error", unwritten);
         return value;
       },
     });
@@ -54,7 +54,12 @@ const UNCAUGHT = ["unhandledRejection", "uncaughtException"];
 
 /** Reports what nobody caught, unless the script has a say in that itself. */
 function uncaught() {
-  const late = (error) => report(error, { ...placed, late: true });
+  const late = (error) => {
+    const where = { ...placed, late: true };
+    // At once, where nothing has to be waited for.
+    if (failed) fail(error, where);
+    else report(error, where);
+  };
   if (deno) {
     for (const [type, key] of [["unhandledrejection", "reason"], ["error", "error"]]) {
       globalThis.addEventListener(type, (event) => {
@@ -77,32 +82,64 @@ function uncaught() {
 
 // Everything that wraps the code stands on its first line, and indirect eval
 // adds none of its own, so that a line number is the user's without arithmetic.
-const FORMS = [
-  { head: "async()=>{return(", tail: "\n)}", trim: true },
-  { head: "async()=>{", tail: "\n}", trim: false },
-];
 const SOURCE = "<exec>";
 const STRICT = '"use strict";(';
 const EXPORT = "export default ";
 
-function wrapped(form, code) {
+/**
+ * A program that is compiled: its `code`, the `source` that stands for its file, the names that it is given, and
+ * what imports come to (`const{sep}=$mcpx(await import("node:path"),"node:path",["sep"]);`).
+ */
+const program = (code, source = SOURCE, names = [], imports = "") => ({ code, source, names, imports });
+
+/** How many characters stand before the code on a source's first line. */
+const heads = new Map();
+
+/** The ways to make a function of a program: of an expression if it is one, else of statements. */
+const FORMS = [
+  { before: "return(", after: "\n)}", trim: true },
+  { before: "", after: "\n}", trim: false },
+];
+
+function headOf(form, { names, imports }) {
+  return `async(${imports ? ["$mcpx", ...names] : names})=>{${imports}${form.before}`;
+}
+
+function wrapped(form, program) {
+  const { code } = program;
   let end = code.length;
   // An expression takes no semicolon. (A regular expression would cost 50 us here.)
   if (form.trim) while (end > 0 && " \n\r\t;".includes(code[end - 1])) end--;
-  return form.head + code.slice(0, end) + form.tail;
+  return headOf(form, program) + code.slice(0, end) + form.after;
 }
 
-function compiled(text, evaluate) {
-  const [main] = evaluate(`${STRICT}${text})\n//# sourceURL=${SOURCE}`);
+function compiled(text, source, evaluate) {
+  const [main] = evaluate(`${STRICT}${text})\n//# sourceURL=${source}`);
   return main;
 }
 
-/** The code as a function: an expression if it is one, else statements; as JavaScript first, else as TypeScript. */
-async function compile(code, entry, evaluate) {
+/** What an import of the code gives: the module, of which each name has to be there, as a static import wants it. */
+const imported = (lenient) => (module, from, names, line) => {
+  const missing = lenient ? undefined : names.find((name) => !(name in module));
+  if (missing === undefined) return module;
+  const there = Object.keys(module);
+  const error = new SyntaxError(`the module ${JSON.stringify(from)} has no export ${JSON.stringify(missing)}`);
+  error.hint = there.length ? `it exports ${there.slice(0, 20).join(", ")}` : "it exports nothing";
+  error.stack = `SyntaxError: ${error.message}\n    at ${SOURCE}:${line}:${line === 1 ? heads.get(SOURCE) + 1 : 1}`;
+  throw error;
+};
+
+/** A program as a function: as JavaScript first, else as TypeScript. */
+async function compile(program, entry, evaluate) {
+  const { source } = program;
+  const made = (main, form, before, lenient) => {
+    heads.set(source, (before + headOf(form, program)).length);
+    return program.imports ? (...values) => main(imported(lenient), ...values) : main;
+  };
   let error;
   for (const form of FORMS) {
     try {
-      return { main: compiled(wrapped(form, code), evaluate), form: { head: STRICT + form.head } };
+      return made(compiled(wrapped(form, program), source, evaluate), form, STRICT, false);
     } catch (thrown) {
       if (!(thrown instanceof SyntaxError)) throw thrown;
       error = thrown;
@@ -110,39 +147,49 @@ async function compile(code, entry, evaluate) {
   }
   for (const form of FORMS) {
     try {
-      const main = await typescript(wrapped(form, code), entry, evaluate);
-      if (main) return { main, form: { head: (deno || bun ? EXPORT : STRICT) + form.head } };
+      const main = await typescript(wrapped(form, program), entry, evaluate, program, form);
+      // A type that is imported is in no module.
+      if (main) return made(main, form, deno || bun ? EXPORT : STRICT, true);
     } catch (thrown) {
       error = thrown;
     }
   }
-  throw await locatedSyntax(error, code);
+  throw await locatedSyntax(error, program);
 }
 
 /** What the runtime makes of TypeScript; nothing when it can make nothing of it. Line numbers stay. */
-async function typescript(text, entry, evaluate) {
+async function typescript(text, entry, evaluate, { source }, form) {
   if (deno) {
-    const source = `data:application/typescript,${encodeURIComponent(EXPORT + text)}`;
-    return (await import(source)).default;
+    // A stack shows the beginning of a data address only, which tells one of them from the rest.
+    const type = "application/typescript";
+    const url =
+      source === SOURCE
+        ? `data:${type},${encodeURIComponent(EXPORT + text)}`
+        : URL.createObjectURL(new Blob([EXPORT + text], { type }));
+    sources.push([source === SOURCE ? `data:${type}` : url, source]);
+    return (await import(url)).default;
   }
   if (bun) {
     // The transpiler alone would lose the lines; a file has a source map.
-    const file = entry.replace(/\.mjs$/, text.startsWith(FORMS[0].head) ? ".x.ts" : ".s.ts");
+    const part = source === SOURCE ? "" : `.${source.slice(1, -1)}`;
+    const file = entry.replace(/\.mjs$/, `${part}${form.trim ? ".x" : ".s"}.ts`);
+    sources.push([file, source]);
     await bun.write(file, EXPORT + text);
     return (await import(file)).default;
   }
   const module = process.getBuiltinModule?.("module") ?? (await import("node:module"));
   if (!module.stripTypeScriptTypes) return undefined;
-  return compiled(module.stripTypeScriptTypes(text, { mode: "strip" }), evaluate);
+  return compiled(module.stripTypeScriptTypes(text, { mode: "strip" }), source, evaluate);
 }
 
 /** A syntax error that says where it is, which `eval` does not. */
-async function locatedSyntax(error, code) {
-  const text = wrapped(FORMS[1], code);
+async function locatedSyntax(error, program) {
+  const { source } = program;
+  const text = wrapped(FORMS[1], program);
   let message = String(error?.message ?? error);
   let place;
   let hint;
-  let head = FORMS[1].head.length;
+  let head = headOf(FORMS[1], program).length;
   if (deno || error?.position) head += EXPORT.length;
   if (error?.position) place = [error.position.line, error.position.column];
   else if (deno) {
@@ -166,7 +213,7 @@ async function locatedSyntax(error, code) {
   const located = new SyntaxError(message);
   if (hint) located.hint = hint;
   if (place?.[0] === 1) place[1] = Math.max(1, place[1] - head);
-  located.stack = place ? `SyntaxError: ${message}\n    at ${SOURCE}:${place[0]}:${place[1]}` : `SyntaxError: ${message}`;
+  located.stack = place ? `SyntaxError: ${message}\n    at ${source}:${place[0]}:${place[1]}` : `SyntaxError: ${message}`;
   return located;
 }
 
@@ -193,8 +240,8 @@ function advice(error, inline) {
   if (/["']mcpx["']/.test(error?.message) && /import|package|module/i.test(error.message)) {
     return "a file cannot import mcpx by its name: `mcpx client -o <path>` writes a module to import, and under mcpx run every namespace is a global";
   }
-  if (inline && error instanceof SyntaxError && /return/i.test(error.message)) {
-    return "code with import or export is a module, which cannot return; write export default <value>";
+  if (inline && error?.name === "SyntaxError" && /return/i.test(error.message)) {
+    return "code with export or import.meta is a module, which cannot return; write export default <value>";
   }
   return undefined;
 }
@@ -219,13 +266,26 @@ async function valueOf(value) {
   return typeof value === "function" && !isClass(value) ? value(...args) : value;
 }
 
+/** What stands in a stack for a program that is no file of the user's: a part of what the engine shows, and its source. */
+const sources = [];
+
+/** The source that a place in a stack belongs to, when it is one of ours. */
+function sourceOf(place) {
+  if (/^<[a-zA-Z]+>$/.test(place)) return place === "<anonymous>" ? undefined : place;
+  return sources.find(([part]) => place.includes(part))?.[1];
+}
+
+/** A column without what stands before the code on its line. */
+const ownColumn = (source, row, column) =>
+  row === 1 ? Math.max(1, column - (heads.get(source) ?? 0)) : column;
+
 /** The frames a person can use: places in their own code, as paths. */
-function frames(error, { head = "", file } = {}) {
+function frames(error) {
   const found = [];
   // bun's syntax errors say where they are in a property.
   if (error?.position?.file) {
-    const { file: path, line, column } = error.position;
-    const source = file && path.includes(file) ? SOURCE : path;
+    const { file, line, column } = error.position;
+    const source = sourceOf(file) ?? file;
     return [{ text: `${source}:${line}:${column}`, line, column, source }];
   }
   const stack = String(error?.stack ?? "");
@@ -234,18 +294,16 @@ function frames(error, { head = "", file } = {}) {
     if (/\((?:node|ext|internal):|at (?:async )?(?:node|ext|internal):|<parse>|\(unknown\)|\(native\)/.test(line)) continue;
     const at = /^\s*at (?:async )?(?:(.*?) \()?(.*?):(\d+):(\d+)\)?$/.exec(line);
     if (!at) continue;
-    let [, what, source, row, column] = at;
-    if (source.endsWith(entryFile)) continue;
-    source = source.replace(/, <anonymous>$/, "");
-    const inline = source === SOURCE || source.startsWith("data:application/typescript") || (file && source.includes(file));
-    if (inline) {
-      if (source !== SOURCE || head) column = row === "1" ? Math.max(1, column - head.length) : column;
-      source = SOURCE;
-    } else if (source === "<anonymous>") continue;
-    source = source.replace(/^file:\/\//, "");
-    if (!what || /^((Timeout\.|Immediate\.)?(eval|<anonymous>)( \[as \w+\])?|anonymous|<anonymous>|default|Module\.default|starDefault|module code|async .*)$/.test(what)) what = "";
-    const place = `${source}:${row}:${column}`;
-    found.push({ text: what ? `${what} (${place})` : place, line: Number(row), column: Number(column), source });
+    let [, what, place, row, column] = at;
+    if (place.endsWith(entryFile)) continue;
+    place = place.replace(/, <anonymous>$/, "");
+    if (place === "<anonymous>") continue;
+    const source = sourceOf(place) ?? place.replace(/^file:\/\//, "");
+    row = Number(row);
+    column = ownColumn(source, row, Number(column));
+    if (!what || /^((Timeout\.|Immediate\.)?(eval|<anonymous>)( \[as \w+\])?|anonymous|<anonymous>|default|Module\.default|starDefault|\w+_default|module code|async .*)$/.test(what)) what = "";
+    const text = `${source}:${row}:${column}`;
+    found.push({ text: what ? `${what} (${text})` : text, line: row, column, source });
   }
   if (found.length === 0) {
     // A syntax error in a file: the engine puts the place above the message.
@@ -255,6 +313,8 @@ function frames(error, { head = "", file } = {}) {
   return found;
 }
 
+state.frames = frames;
+
 let entryFile = "\0";
 
 /** Tells what the script threw, and ends it with the exit code of the error's kind. */
@@ -262,7 +322,7 @@ function report(error, where) {
   if (error?.name === "BuildMessage") Object.defineProperty(error, "name", { value: "SyntaxError" });
   const isError = error instanceof Error || (typeof error?.message === "string" && typeof error?.name === "string");
   const message = isError ? `${error.name}: ${error.message}` : `threw ${typeof error === "string" ? error : json(error)}`;
-  const places = isError ? frames(error, where) : [];
+  const places = isError ? frames(error) : [];
   const hint = error?.hint ?? advice(error, where?.module);
   const told = [message, ...places.map((place) => `    at ${place.text}`)];
   if (error instanceof ToolError) told.push(`  ${error.tool ? `tool ${error.server}.${error.tool}, ` : ""}kind ${error.kind}`);
@@ -291,24 +351,77 @@ function report(error, where) {
     throw error;
   }
   const code = (error instanceof ToolError && EXITS[error.kind]) || 1;
-  console.error(told.join("\n"));
+  try {
+    complain(told.join("\n"));
+  } catch {
+    // Nobody is left to tell it to.
+  }
   if (deno) deno.exit(code);
   process.exit(code);
 }
 
-/** Runs inline code. `entry` is the file that embeds it, `evaluate` indirect eval from within that file, in a list. */
-async function exec(code, entry, evaluate) {
+/**
+ * Runs the script, `body`, and what its settings have run around it: `around` has the texts of `before`, `prefix`,
+ * `suffix`, `onSuccess` and `onError`, those that there are, and `plain` for a console that is not recorded.
+ */
+async function through(around, entry, evaluate, body) {
   entryFile = entry;
-  let where;
+  takeConsole(around?.plain === true);
   waiting = true;
+  const aside = async (name, names, values) => {
+    if (around?.[name] === undefined) return;
+    await (await compile(program(around[name], `<${name}>`, names), entry, evaluate))(...values);
+  };
+  if (around?.onError !== undefined) failed = (error) => aside("onError", ["error"], [error]);
   try {
-    const { main, form } = await compile(code, entry, evaluate);
-    placed = where = { head: form.head, file: entry.replace(/\.mjs$/, "") };
-    result(await valueOf(await main()));
+    await aside("before", [], []);
+    await beside(around?.prefix, "<prefix>");
+    const value = await body();
+    await beside(around?.suffix, "<suffix>");
+    await aside("onSuccess", ["result"], [value]);
+    result(value);
     waiting = false;
   } catch (error) {
-    report(error, where);
+    await fail(error, placed);
   }
+}
+
+/** What the script's settings want run when it has failed. */
+let failed;
+
+/** Reports what the script threw, after `onError` has seen it; what that throws itself changes nothing. */
+async function fail(error, where) {
+  const onError = failed;
+  // What it throws later is no reason to run it again.
+  failed = undefined;
+  try {
+    await onError?.(error);
+  } catch (second) {
+    const [place] = frames(second);
+    complain(`onError: ${second?.name ?? "threw"}: ${second?.message ?? json(second)}${place ? `\n    at ${place.text}` : ""}`);
+  }
+  report(error, where);
+}
+
+/** Runs a text as a program of the whole process, so that what it declares is there for the script, its files included. */
+async function beside(text, source) {
+  if (text === undefined) return;
+  const vm = globalThis.process?.getBuiltinModule?.("vm") ?? (await import("node:vm"));
+  try {
+    vm.runInThisContext(text, { filename: source });
+  } catch (error) {
+    // deno does not say where its syntax is wrong.
+    if (error instanceof SyntaxError && frames(error).length === 0) error.message += ` (in ${source})`;
+    throw error;
+  }
+}
+
+/** Runs inline code. `entry` is the file that embeds it, `evaluate` indirect eval from within that file, in a list. */
+async function exec(code, entry, evaluate, around) {
+  await through(around, entry, evaluate, async () => {
+    const main = await compile(program(code, SOURCE, [], around?.imports), entry, evaluate);
+    return await valueOf(await main());
+  });
 }
 
 /** The export that was asked for. */
@@ -323,22 +436,20 @@ function exported(module, name, script) {
  * Runs a module: `load` imports it, `script` is its path, `inline` whether mcpx wrote that file for inline code,
  * `name` the export that is called instead of the default one.
  */
-async function run(load, script, entry, inline, name) {
-  entryFile = entry;
-  if (!inline) {
+async function run(load, script, entry, evaluate, { inline, name, around } = {}) {
+  if (inline) {
+    placed = { module: true };
+    sources.push([script, SOURCE]);
+  } else {
     paths.script = script;
     if (!deno) process.argv[1] = script;
   }
-  waiting = true;
-  if (inline) placed = { file: script, module: true };
-  try {
+  await through(around, entry, evaluate, async () => {
     const module = await load();
-    if (name !== undefined) result(await valueOf(exported(module, name, inline ? "the code" : script)));
-    else if (typeof module.default === "function") result(await valueOf(module.default));
-    waiting = false;
-  } catch (error) {
-    report(error, placed);
-  }
+    if (name !== undefined) return await valueOf(exported(module, name, inline ? "the code" : script));
+    if (typeof module.default === "function") return await valueOf(module.default);
+    return undefined;
+  });
 }
 
 /** Several ways to load a module whose language is not known: what is no JavaScript may be TypeScript. */

@@ -89,7 +89,9 @@ def _open():
         token = os.environ.get("MCPX_TRANSPORT_BEARER_TOKEN")
         if token:
             headers["Authorization"] = "Bearer " + token
-        return http.client.HTTPConnection(urllib.parse.urlsplit(endpoint).netloc), headers
+        where = urllib.parse.urlsplit(endpoint)
+        kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
+        return kind(where.netloc), headers
     raise ToolError(
         "no daemon is known to this program",
         kind="unavailable",

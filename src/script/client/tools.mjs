@@ -73,6 +73,7 @@ export default tools;
 
 const capture = env("MCPX_CAPTURE") === "1";
 let printed = 0;
+const ownLog = console.log;
 let fs;
 /**
  * bun's console waits, but does not tell what went wrong. Its file system does
@@ -83,7 +84,7 @@ function printInBun(text, last) {
   const line = `${text}\n`;
   if (!fs && line.length <= 1024) {
     if (last) return void console.write(line);
-    if (++printed < 16) return console.log(text);
+    if (++printed < 16) return ownLog.call(console, text);
   }
   fs ??= process.getBuiltinModule("fs");
   const bytes = encoder.encode(line);
@@ -138,14 +139,21 @@ function json(value) {
   }
 }
 
+// The launcher replaces the console's methods; these are the runtime's own.
+const ownError = console.error;
+
+/** Writes one line to stderr. */
+function complain(line) {
+  if (deno) {
+    const bytes = encoder.encode(`${line}\n`);
+    for (let at = 0; at < bytes.length; ) at += deno.stderr.writeSync(bytes.subarray(at));
+  } else if (bun) ownError.call(console, line);
+  else process.stderr.write(`${line}\n`);
+}
+
 /** Writes to stderr one record that mcpx tells from other text by its first byte (RFC 7464). */
 function record(text) {
-  const line = `\x1e${text}\n`;
-  if (deno) {
-    const bytes = encoder.encode(line);
-    for (let at = 0; at < bytes.length; ) at += deno.stderr.writeSync(bytes.subarray(at));
-  } else if (bun) console.error(line.slice(0, -1));
-  else process.stderr.write(line);
+  complain(`\x1e${text}`);
 }
 
 /** Prints one value as one line of JSON. */
@@ -172,23 +180,30 @@ const lowest = ranked("MCPX_LOG_LEVEL", rank("info"));
 const located = ranked("MCPX_LOG_SOURCE", rank("off"));
 const underMcpx = env("MCPX_RUN") !== undefined;
 
-function say(level, message, fields) {
+/** Where the script called, as `file:line:column`; the launcher knows how to tell the script's places from others. */
+function callSite() {
+  const error = new Error();
+  const [known] = state.frames?.(error) ?? [];
+  if (known) return `${known.source}:${known.line}:${known.column}`;
+  const line = (error.stack ?? "").split("\n").find((line) => isFrame(line) && !line.includes(here));
+  return /\(?([^()\s]+:\d+:\d+)\)?\s*$/.exec(line ?? "")?.[1];
+}
+
+/** One log record. What a method of the console printed is a message as it stands. */
+function say(level, message, fields, method) {
   if (level < lowest) return;
-  const text = String(message).replace(/\{([\w.$-]+)\}/g, (whole, key) =>
+  const text = method ? message : String(message).replace(/\{([\w.$-]+)\}/g, (whole, key) =>
     fields && Object.hasOwn(fields, key)
       ? typeof fields[key] === "string"
         ? fields[key]
         : (json(fields[key]) ?? "undefined")
       : whole,
   );
-  if (!underMcpx) return void console.error(`${LEVELS[level]}: ${text}`);
+  if (!underMcpx) return complain(`${LEVELS[level]}: ${text}`);
   const entry = { t: "log", level: LEVELS[level], at: Date.now(), message: text };
   if (fields !== undefined) entry.fields = fields;
-  if (level >= located) {
-    const frames = (new Error().stack ?? "").split("\n").filter((line) => isFrame(line) && !line.includes(here));
-    const where = frames[0] && /\(?([^()\s]+:\d+:\d+)\)?\s*$/.exec(frames[0]);
-    if (where) entry.source = where[1];
-  }
+  if (method) entry.console = method;
+  if (level >= located) entry.source = callSite();
   record(json(entry));
 }
 

@@ -20,10 +20,14 @@ fn expressions_statements_and_values() {
         );
         assert_eq!(value("undefined"), Value::Null);
         assert_eq!(value("(await import('node:timers')).setTimeout(() => {}, 1)"), Value::Null);
-        let document = stage.exec(&js, "console.log('out'); emit({n: 1}); emit(2); 'text'");
+        let document = stage.exec(&js, "emit('out'); emit({n: 1}); emit(2); 'text'");
         assert_eq!(document["result"], Value::Null, "statements have no value: {document}");
         let document = stage.exec(&js, "console.log('out'); emit({n: 1}); emit('x'); return 'text\\n'");
-        assert_eq!(document["stdout"], "out\n{\"n\":1}\n\"x\"\ntext\n", "{js:?} {document}");
+        assert_eq!(document["stdout"], "{\"n\":1}\n\"x\"\ntext\n", "{js:?} {document}");
+        assert_eq!(
+            (&document["logs"][0]["message"], &document["logs"][0]["console"]),
+            (&json!("out"), &json!("log"))
+        );
         assert_eq!((&document["result"], &document["results"]), (&json!("text\n"), &json!([{"n": 1}, "x"])));
         assert_eq!(document["runtime"], js.kind.word());
         assert!(document["ok"] == true && document["durationMs"].as_f64().unwrap() > 0.0);
@@ -214,8 +218,8 @@ fn files_run_with_their_arguments_and_their_own_lines() {
             (&record["level"], &record["message"], &record["fields"]),
             (&json!("info"), &json!("got --two=2"), &json!({"b": "--two=2"}))
         );
-        assert_eq!(run("plain.mjs").unwrap().1["stdout"], "plain one,--two=2\n", "{js:?}");
-        assert_eq!(run("old.cjs").unwrap().1["stdout"], "common function\n", "{js:?}");
+        assert_eq!(run("plain.mjs").unwrap().1["logs"][0]["message"], "plain one,--two=2", "{js:?}");
+        assert_eq!(run("old.cjs").unwrap().1["logs"][0]["message"], "common function", "{js:?}");
         let (outcome, document) = run("bad.mjs").unwrap();
         assert_eq!(
             (outcome.exit_code, &document["error"]["kind"]),
@@ -241,9 +245,10 @@ fn records_obey_the_level_and_plain_text_stays() {
         let options = Options { settings: vec![("logging.level", "warn")], ..Options::default() };
         let code = "console.error('plain'); log.info('no'); log.warn('a {x.y} {z}', {'x.y': {q: 1}}); console.error('more')";
         let (_, document) = stage.run(&js, Source::Inline(code.into()), &options).unwrap();
-        assert_eq!(document["stderr"], "plain\nmore\n", "{js:?}");
-        assert_eq!(document["logs"].as_array().unwrap().len(), 1);
-        assert_eq!(document["logs"][0]["message"], "a {\"q\":1} {z}");
+        let messages: Vec<&Value> =
+            document["logs"].as_array().unwrap().iter().map(|l| &l["message"]).collect();
+        assert_eq!(messages, ["plain", "a {\"q\":1} {z}", "more"], "{js:?}");
+        assert_eq!(document["stderr"], "", "{js:?}");
     }
 }
 
@@ -251,12 +256,17 @@ fn records_obey_the_level_and_plain_text_stays() {
 fn large_output_is_drained_and_cut_only_when_collected() {
     let stage = Stage::new("large");
     for js in runtimes() {
-        let options = Options { settings: vec![("script.captureLimit", "64KiB")], ..Options::default() };
+        let limit = ("script.captureLimit", "64KiB");
+        let options = Options { settings: vec![limit, ("script.console", "print")], ..Options::default() };
         let leave = if js.is_deno() { "Deno.exit(0)" } else { "process.exit(0)" };
         let code = format!("console.log('x'.repeat(100_000_000)); {leave}");
-        let (_, document) = stage.run(&js, Source::Inline(code), &options).unwrap();
+        let (_, document) = stage.run(&js, Source::Inline(code.clone()), &options).unwrap();
         assert_eq!(document["stdout"].as_str().unwrap().len(), 64 * 1024, "{js:?}");
         assert_eq!(document["truncated"], json!(["stdout"]));
+        let recorded = Options { settings: vec![limit], ..Options::default() };
+        let (_, document) = stage.run(&js, Source::Inline(code.replace("100_", "10_")), &recorded).unwrap();
+        assert_eq!(document["logs"][0]["message"].as_str().unwrap().len(), 64 * 1024 - 64, "{js:?}");
+        assert_eq!(document["truncated"], json!(["logs"]));
         let (_, document) =
             stage.run(&js, Source::Inline("'y'.repeat(50_000_000)".into()), &options).unwrap();
         assert_eq!(document["result"].as_str().unwrap().len(), 50_000_000, "{js:?}");

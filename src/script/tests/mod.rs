@@ -106,6 +106,7 @@ impl Stage {
         let spec = RunSpec {
             source,
             args: options.args.iter().map(Into::into).collect(),
+            from: self.work(),
             cwd: self.work(),
             env: Vec::new(),
             capture: true,
@@ -135,7 +136,7 @@ impl Stage {
             link.channel = None;
             link.socket = PathBuf::new();
         }
-        let outcome = execute(prepared.plan(link), Box::new(|_| {}))?;
+        let outcome = execute(prepared.plan(link), Box::new(|_| true))?;
         let document = serde_json::from_str(&outcome.document().unwrap()).unwrap();
         Ok((outcome, document))
     }

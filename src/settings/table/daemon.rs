@@ -13,11 +13,31 @@ pub static DAEMON_ENDPOINT: Setting<String> = Setting::new(
     Spec::new(
         "daemon.endpoint",
         Kind::Text,
-        "The HTTP address of the daemon to use, instead of looking for one",
+        "The address of the daemon to use, instead of looking for one",
     )
     .client()
     .flags(&["--endpoint"])
-    .doc("For instance `http://127.0.0.1:4000`."),
+    .env(&["MCPX_ENDPOINT"])
+    .doc(
+        "`http://host:port`, `https://host:port` or `unix:///path`. No other daemon is tried and none is started: its \
+         servers are used, not those configured here. An HTTP address needs `transport.bearerToken`.",
+    ),
+);
+
+pub static DAEMON_CONNECT_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "daemon.connectTimeout",
+        Kind::Duration(ms(10), HOUR, None),
+        "How long the daemon at `daemon.endpoint` may take to accept a connection",
+    )
+    .client(),
+);
+
+pub static DAEMON_INLINE: Setting<bool> = Setting::new(
+    Spec::new("daemon.inline", Kind::Bool, "Be the daemon for one command, and leave nothing running behind it")
+        .client()
+        .flags(&["--no-daemon"])
+        .doc("For places that forbid background processes. The servers that a command needs are started and stopped by it."),
 );
 
 pub static DAEMON_SOCKET: Setting<String> = Setting::new(
@@ -88,6 +108,23 @@ pub static TRANSPORT_LISTEN: Setting<String> = Setting::new(
         .cold()
         .flags(&["--listen"])
         .doc("Port 0 takes a free one. An address beyond loopback needs `transport.bearerToken`."),
+);
+
+pub static TRANSPORT_HOSTS: Setting<Vec<String>> = Setting::new(
+    Spec::new("transport.hosts", Kind::List, "Further names under which the TCP listener may be addressed")
+        .doc(
+            "For a listener behind a proxy or a port mapping: what clients put into the Host header, as `host` or \
+             `host:port`. Beyond loopback every IP address is one already.",
+        ),
+);
+
+pub static TRANSPORT_CA_FILE: Setting<String> = Setting::new(
+    Spec::new(
+        "transport.caFile",
+        Kind::Path,
+        "A file of certificate authorities (PEM) to trust instead of the system's",
+    )
+    .doc("For the daemon at `daemon.endpoint`, and for MCP servers that are reached over HTTPS."),
 );
 
 pub static TRANSPORT_MAX_CONNECTIONS: Setting<i64> = Setting::new(

@@ -51,6 +51,12 @@ pub static SCRIPT_INTERPRETER: Setting<Value> = Setting::new(
     ),
 );
 
+pub static SCRIPT_DIRS: Setting<Vec<String>> =
+    Setting::new(Spec::new("script.dirs", Kind::Paths, "Further directories of named scripts").client().doc(
+        "Searched after `.mcpx/scripts` here and above, and before the user's. `[\"tools\", null]` in a file \
+         puts one before those of files further away; without `null` it replaces them.",
+    ));
+
 pub static SCRIPT_INHERIT_ENV: Setting<Vec<String>> = Setting::new(
     Spec::new(
         "script.inheritEnv",
@@ -93,6 +99,90 @@ pub static SCRIPT_PROFILES: Setting<Value> = Setting::new(
          a text is flags for every kind. The nearest file that sets it replaces the \
          whole object, but the built-in profiles stay unless one of their names is used.",
     ),
+);
+
+const SOURCE_DOC: &str = "JavaScript: a text, a file, or a directory whose files are put together in natural order; \
+     `@text:` and `@file:` say which. Scripts of other interpreters, and those that `--no-launcher` \
+     starts, do without it.";
+
+pub static SCRIPT_PREFIX: Setting<String> = Setting::new(
+    Spec::new("script.prefix", Kind::Source, "What stands before every script: it sees what this declares")
+        .client()
+        .doc(SOURCE_DOC),
+);
+
+pub static SCRIPT_SUFFIX: Setting<String> = Setting::new(
+    Spec::new(
+        "script.suffix",
+        Kind::Source,
+        "What stands behind every script: it runs unless the script throws",
+    )
+    .client()
+    .doc(SOURCE_DOC),
+);
+
+pub static SCRIPT_BEFORE: Setting<String> = Setting::new(
+    Spec::new(
+        "script.before",
+        Kind::Source,
+        "A program that is run, and awaited, before every script; when it throws the script does not run",
+    )
+    .client()
+    .doc(SOURCE_DOC),
+);
+
+pub static SCRIPT_ON_SUCCESS: Setting<String> = Setting::new(
+    Spec::new(
+        "script.onSuccess",
+        Kind::Source,
+        "A program that is run with `result` after a script has succeeded; when it throws the run fails",
+    )
+    .client()
+    .doc(SOURCE_DOC),
+);
+
+pub static SCRIPT_ON_ERROR: Setting<String> = Setting::new(
+    Spec::new("script.onError", Kind::Source, "A program that is run with `error` after a script has thrown")
+        .client()
+        .doc(SOURCE_DOC),
+);
+
+pub static SCRIPT_CONSOLE: Setting<String> = Setting::new(
+    Spec::new(
+        "script.console",
+        Kind::Enum(&[
+            ("records", "its lines are log records, on standard error or in the document"),
+            ("print", "they go where the runtime itself writes them"),
+        ]),
+        "What becomes of a script's console",
+    )
+    .client()
+    .doc("Standard output then has the script's value, and what it emits, alone."),
+);
+
+pub static SCRIPT_LOG_SOURCE: Setting<String> = Setting::new(
+    Spec::new(
+        "script.logSource",
+        Kind::Enum(&[
+            ("0", "none"),
+            ("debug", "all"),
+            ("info", "info and above"),
+            ("warn", "warn and above"),
+            ("error", "errors"),
+        ]),
+        "Which of a script's log records say where they were made",
+    )
+    .client(),
+);
+
+pub static SCRIPT_TYPECHECK: Setting<bool> = Setting::new(
+    Spec::new("script.typecheck", Kind::Bool, "Check a script's types before it is run")
+        .client()
+        .flags(&["--typecheck"])
+        .doc(
+            "By `deno check`, or by `tsc` of the project's `node_modules` or on PATH; the types are those of the \
+             servers' schemas. bun and node check nothing themselves.",
+        ),
 );
 
 pub static SCRIPT_TIMEOUT: Setting<Duration> = Setting::new(

@@ -3,10 +3,12 @@
 //! the certainty that no process and no socket outlives it.
 
 mod command;
+mod host;
 mod process;
 pub mod tools;
 mod world;
 
+pub use host::{Host, VERSION_KEY, stateless};
 pub use process::{Background, alive, free_port, signal, wait_until};
 pub use tools::Runtime;
 pub use world::World;

@@ -92,18 +92,39 @@ fn block(cx: &Cx, what: &[String]) -> Result<Value> {
             own.insert(flag.into(), text.into());
         }
     }
-    let mut profiles = Vec::new();
-    for typed in cx.inv.values("profile") {
-        let text = super::super::super::args::utf8(typed, "the value of --profile")?;
-        profiles.extend(text.split(',').map(|p| Value::from(p.trim())));
-    }
-    if !profiles.is_empty() {
-        own.insert("profiles".into(), profiles.into());
-    }
+    own.extend(offered(cx)?);
     if !own.is_empty() {
         block.insert("mcpx".into(), own.into());
     }
     Ok(block.into())
+}
+
+/// What the flags say of which tools are offered, and to whom: members of an `mcpx` block.
+pub fn offered(cx: &Cx) -> Result<Map<String, Value>> {
+    const LISTS: [(&str, &str); 4] = [
+        ("profile", "profiles"),
+        ("tools", "tools"),
+        ("exclude-tools", "excludeTools"),
+        ("extra-include-tools", "extraIncludeTools"),
+    ];
+    let mut out = Map::new();
+    for (flag, member) in LISTS {
+        let mut list: Vec<Value> = Vec::new();
+        for typed in cx.inv.values(flag) {
+            let text = super::super::super::args::utf8(typed, &format!("the value of --{flag}"))?;
+            // An expression may have commas of its own; an empty text is the empty list.
+            match text.starts_with('/') {
+                true => list.push(text.into()),
+                false => {
+                    list.extend(text.split(',').map(str::trim).filter(|p| !p.is_empty()).map(Value::from))
+                }
+            }
+        }
+        if cx.inv.has(flag) {
+            out.insert(member.into(), list.into());
+        }
+    }
+    Ok(out)
 }
 
 /// The values of a flag that takes a name and a text.

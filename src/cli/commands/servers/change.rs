@@ -35,6 +35,30 @@ pub fn remove(cx: &mut Cx, typed: &str) -> Result<u8> {
     report(cx, &name, &change.path, "removed", told)
 }
 
+/// Changes which tools of a server are offered, its profiles and its description.
+pub fn adjust(cx: &mut Cx, typed: &str) -> Result<u8> {
+    let world = cx.world()?;
+    let name = find(world, typed)?;
+    let mut members = super::add::offered(cx)?;
+    if let Some(text) = cx.inv.text("description")? {
+        members.insert("description".into(), text.into());
+    }
+    if members.is_empty() {
+        return Err(usage("mcpx servers adjust needs a flag that says what to change")
+            .hint("--tools, --exclude-tools, --extra-include-tools, --profile, --description"));
+    }
+    let path = chosen(cx, world, &name)?;
+    let client = listener(cx);
+    let change = servers::adjust(&path, &name, &members)?;
+    let told = announce(client);
+    let after = afterwards(cx)?;
+    if let Some(problem) = after.server(&name).and_then(|def| def.problem.as_ref()) {
+        note(&format!("it cannot be used as yet: {}", problem.message()));
+    }
+    let verb = if change.changed { "adjusted" } else { "unchanged" };
+    report(cx, &name, &change.path, verb, told)
+}
+
 /// Switches a server on or off.
 pub fn switch(cx: &mut Cx, typed: &str, on: bool) -> Result<u8> {
     let world = cx.world()?;

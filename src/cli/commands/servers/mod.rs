@@ -23,16 +23,18 @@ use std::path::PathBuf;
 pub static COMMAND: Command = Command {
     name: "servers",
     group: Group::Setup,
-    words: "[list|show|add|remove|enable|disable|import] [<server>] [<command>…]",
+    words: "[list | show|adjust|remove|enable|disable <server> | add <name> … | import <host>]",
     count: (0, MANY),
     rest: Rest::Mixed,
     summary: "Show the configured servers, add, remove, switch, import them",
     about: "list shows every configured server; show prints one as its file has it, secrets masked. add <server> takes \
-            an http(s) address, or behind -- a program and its arguments. enable and disable switch a server where it \
-            is configured. import <host> takes over what another host has: claude-code, claude-desktop, cursor, vscode, \
+            an http(s) address, or behind -- a program and its arguments. adjust changes which \
+            of a server's tools are offered, its profiles and its description, in the nearest file that has it or in the \
+            one chosen, which then changes the definition of a file further away. enable and disable switch a server \
+            where it is configured. import <host> takes over what another host has: claude-code, claude-desktop, cursor, vscode, \
             windsurf, codex, opencode, gemini, or all of them; --from reads one file, whosesoever it is.\n\n\
             Changes go to the project's own file, the nearest .mcpx.json or .mcpx/config.json at or above the working \
-            directory, made here when there is none, or with --user to the user's; remove, enable and disable go to \
+            directory, made here when there is none, or with --user to the user's; adjust, remove, enable and disable go to \
             the nearest file that has the server. With --config FILE they go to that file. Comments and layout stay. \
             A running daemon takes the change over at once, and a server that did not change keeps running.",
     flags: &[
@@ -41,8 +43,15 @@ pub static COMMAND: Command = Command {
         Flag::value("cwd", "DIR", "add: the program's working directory"),
         Flag::value("scope", "SCOPE", "add: what an instance is keyed by"),
         Flag::value("sharing", "SHARING", "add: shared or exclusive"),
-        Flag::value("description", "TEXT", "add: what the server is for"),
-        Flag::value("profile", "NAME", "add: a profile that it belongs to; may be repeated"),
+        Flag::value("description", "TEXT", "add, adjust: what the server is for"),
+        Flag::value("profile", "NAME", "add, adjust: a profile that it belongs to; may be repeated"),
+        Flag::value(
+            "tools",
+            "PATTERNS",
+            "add, adjust: offer only these tools; names, globs or /expressions/",
+        ),
+        Flag::value("exclude-tools", "PATTERNS", "add, adjust: do not offer these tools"),
+        Flag::value("extra-include-tools", "PATTERNS", "add, adjust: offer these in any case"),
         Flag::switch("project", "Change the project's file"),
         Flag::switch("user", "Change the user's file"),
         Flag::switch("force", "add, import: replace a server of the same name"),
@@ -58,13 +67,14 @@ pub static COMMAND: Command = Command {
             "mcpx servers add tracker https://tracker.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'",
             "an address; the variable is filled in when it is used",
         ),
+        example("mcpx servers adjust tracker --tools 'get_*,list_*'", "offer only what reads"),
         example("mcpx servers disable tracker", "switch it off where it is configured"),
         example("mcpx servers import cursor --dry-run", "what would be taken over, and what would not"),
     ],
     run,
 };
 
-const ACTIONS: &[&str] = &["list", "show", "add", "remove", "enable", "disable", "import"];
+const ACTIONS: &[&str] = &["list", "show", "add", "adjust", "remove", "enable", "disable", "import"];
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let words: Vec<String> = cx.inv.words()?.into_iter().map(str::to_owned).collect();
@@ -77,6 +87,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         ("list", []) => list::list(cx),
         ("show", [name]) => list::show(cx, name),
         ("add", [name, what @ ..]) if !what.is_empty() => add::add(cx, name, what),
+        ("adjust", [name]) => change::adjust(cx, name),
         ("remove", [name]) => change::remove(cx, name),
         ("enable", [name]) => change::switch(cx, name, true),
         ("disable", [name]) => change::switch(cx, name, false),
@@ -103,7 +114,20 @@ fn check_flags(cx: &Cx, action: &str) -> Result<()> {
     let file: &[&str] = &["project", "user"];
     let own: &[&str] = match action {
         "list" | "show" => return only(cx, action, &["reveal"]),
-        "add" => &["env", "header", "cwd", "scope", "sharing", "description", "profile", "force"],
+        "add" => &[
+            "env",
+            "header",
+            "cwd",
+            "scope",
+            "sharing",
+            "description",
+            "profile",
+            "tools",
+            "exclude-tools",
+            "extra-include-tools",
+            "force",
+        ],
+        "adjust" => &["description", "profile", "tools", "exclude-tools", "extra-include-tools"],
         "import" => &["force", "from", "dry-run"],
         _ => &[],
     };

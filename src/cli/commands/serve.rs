@@ -1,0 +1,60 @@
+//! `mcpx serve`: be an MCP server for a host, over stdin and stdout.
+
+use super::super::command::{Command, Flag, Group, Rest, example};
+use super::super::cx::Cx;
+use super::super::out::Out;
+use super::super::progress::Progress;
+use crate::error::Result;
+use crate::serve::{self, Connect, Link, Options, Session, Upstreams};
+use crate::settings;
+use std::io;
+use std::sync::Arc;
+
+/// The command.
+pub static COMMAND: Command = Command {
+    name: "serve",
+    group: Group::Run,
+    words: "",
+    count: (0, 0),
+    rest: Rest::Mixed,
+    summary: "Be an MCP server for an editor or agent, over stdin and stdout",
+    about: "One MCP server in a host's configuration instead of all of them. It offers a few mcpx_* tools that find, \
+            describe and call the tools of every server; with --passthrough the servers' own tools instead, as \
+            server__tool. Both eras of the protocol are spoken: initialize (2024-10-07 to 2025-11-25) and the \
+            stateless 2026-07-28. One conversation is one session: servers of session scope are its own, and end \
+            with it. The daemon offers the same at /mcp.",
+    flags: &[
+        Flag::switch("passthrough", "Offer the servers' own tools instead of mcpx_*"),
+        Flag::value("session", "KEY", "The session that the calls belong to"),
+    ],
+    settings: &["serve.mode", "serve.tools", "catalog.profile", "transport.maxBody"],
+    examples: &[
+        example("mcpx serve", "what a host is told to start: claude mcp add mcpx -- mcpx serve"),
+        example("mcpx serve --passthrough --profile work", "the servers' own tools, of one profile"),
+    ],
+    run,
+};
+
+fn run(cx: &mut Cx) -> Result<u8> {
+    let world = cx.world()?;
+    let mut options = Options::of(&world.settings);
+    if cx.inv.has("passthrough") {
+        (options.code, options.passthrough) = (false, true);
+    }
+    let largest = world.settings.get(&settings::TRANSPORT_MAX_BODY);
+    let (inv, env) = (cx.inv.clone(), cx.env.clone());
+    // The configuration is read again each time: the daemon may have gone because it changed.
+    let connect: Connect = Box::new(move || {
+        let cx = Cx::new(inv.clone(), env.clone(), Out::stdout());
+        cx.daemon(&Progress::start("connecting to the daemon"))
+    });
+    let link = Arc::new(Link::new(connect, cx.context()?));
+    let session = Arc::new(Session::new(options, link.clone(), Arc::new(Upstreams::default())));
+    let told = Arc::downgrade(&session);
+    link.tell(Arc::new(move |news| {
+        if let Some(session) = told.upgrade() {
+            session.tell(news);
+        }
+    }));
+    Ok(serve::stdio::run(&session, io::stdin().lock(), io::stdout(), largest))
+}

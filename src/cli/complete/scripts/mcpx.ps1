@@ -1,0 +1,21 @@
+# Completion of mcpx for PowerShell. Put it in place by a line in your $PROFILE:
+#   mcpx completions powershell | Out-String | Invoke-Expression
+# What may come next is asked of mcpx itself; it starts neither a daemon nor a server.
+Register-ArgumentCompleter -Native -CommandName mcpx -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+    $before = @($commandAst.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursorPosition } |
+        ForEach-Object { if ($_ -is [System.Management.Automation.Language.StringConstantExpressionAst]) { $_.Value } else { $_.Extent.Text } })
+    $program = $before[0]
+    $words = @($before | Select-Object -Skip 1) + @($wordToComplete)
+    # An empty word in the last place would be lost on the way, so it is announced.
+    & $program complete powershell $words.Count @words 2>$null | ForEach-Object {
+        if ($_ -eq ':files' -or $_ -eq ':directories') {
+            [System.Management.Automation.CompletionCompleters]::CompleteFilename($wordToComplete)
+        } elseif ($_ -ne '') {
+            $word, $about = $_ -split "`t", 2
+            $text = if ($word -match "[\s'`"``$;|&(){}]") { "'" + $word.Replace("'", "''") + "'" } else { $word }
+            $tip = if ($about) { $about } else { $word }
+            [System.Management.Automation.CompletionResult]::new($text, $word, 'ParameterValue', $tip)
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What is served to hosts, as the settings say. Knows nothing of how.
+
+use crate::settings::{self, Settings};
+use std::time::Duration;
+
+/// What is served.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `mcpx_*` tools.
+    pub code: bool,
+    /// The servers' own tools.
+    pub passthrough: bool,
+    /// Which of the `mcpx_*` tools, as patterns.
+    pub tools: Vec<String>,
+    /// What the host is told about mcpx; empty for a text of mcpx's own.
+    pub instructions: String,
+    /// How long a list waits for servers that start.
+    pub wait: Duration,
+    /// How long a host may keep a list, in the stateless era.
+    pub ttl: Duration,
+}
+
+impl Options {
+    /// As the settings say.
+    pub fn of(settings: &Settings) -> Options {
+        let mode = settings.get(&settings::SERVE_MODE);
+        Options {
+            code: mode != "passthrough",
+            passthrough: mode != "code",
+            tools: settings.get(&settings::SERVE_TOOLS),
+            instructions: settings.get(&settings::SERVE_INSTRUCTIONS),
+            wait: settings.get(&settings::CATALOG_WAIT),
+            ttl: settings.get(&settings::SERVE_LIST_TTL),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Answers of operations as tool results: a text that a model reads for few
+//! tokens, and the whole as structured content. Knows nothing of where they come from.
+
+use crate::api::ops::{Id, Operation};
+use crate::catalog::rows::one_line;
+use crate::error::Error;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// How much of an error's or a description's text stands in one line of a listing.
+const LINE: usize = 160;
+
+/// A successful answer as a tool's result.
+pub fn result(op: &Operation, answer: &RawValue) -> String {
+    // What a called tool returned is the result.
+    if op.id == Id::Call {
+        return answer.get().to_owned();
+    }
+    let parsed: Value = serde_json::from_str(answer.get()).unwrap_or_default();
+    let text = text(op, &parsed).unwrap_or_else(|| answer.get().to_owned());
+    let content = json!([{"type": "text", "text": text}]);
+    // Every derived tool's answer is an object, as structured content has to be before 2026-07-28.
+    format!("{{\"content\":{content},\"structuredContent\":{}}}", answer.get())
+}
+
+/// A failure as a tool's result: the model is to read it and to do better.
+pub fn failure(error: &Error) -> String {
+    let mut text = format!("{}: {}", error.kind().row().word, error.message());
+    if let Some(hint) = error.hint_text() {
+        text.push('\n');
+        text.push_str(hint);
+    }
+    json!({
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": {"error": error.to_json()},
+        "isError": true,
+    })
+    .to_string()
+}
+
+/// The answer in few words, where there is a shorter form than JSON.
+fn text(op: &Operation, answer: &Value) -> Option<String> {
+    let rows = |key: &str| answer.get(key).and_then(Value::as_array);
+    let lines = |key: &str, line: &dyn Fn(&Value) -> String, none: &str| {
+        let mut lines: Vec<String> = rows(key)?.iter().map(line).collect();
+        lines.extend(rows("errors").into_iter().flatten().map(missing));
+        Some(if lines.is_empty() { none.to_owned() } else { lines.join("\n") })
+    };
+    match op.name {
+        "namespaces" | "refresh" => lines("namespaces", &namespace, "no server is configured"),
+        "search" => lines("hits", &hit, "no tool matches"),
+        "types" => {
+            lines("types", &|row| text_of(row, "typescript").trim_end().to_owned(), "no server is configured")
+        }
+        "servers" => lines("servers", &server, "no server is configured"),
+        "settings" => lines("settings", &setting, "there are no settings"),
+        "setting" | "setSetting" | "unsetSetting" => Some(setting(answer)),
+        _ => None,
+    }
+}
+
+fn text_of<'a>(row: &'a Value, key: &str) -> &'a str {
+    row.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn why(row: &Value) -> String {
+    row.get("error").map(|e| one_line(text_of(e, "message"), LINE)).unwrap_or_default()
+}
+
+/// `name: could not be read: why`.
+fn missing(row: &Value) -> String {
+    format!("// {} is missing: {}", text_of(row, "server"), why(row))
+}
+
+fn described(mut line: String, row: &Value) -> String {
+    let about = one_line(text_of(row, "description"), LINE);
+    if !about.is_empty() {
+        line.push_str(" // ");
+        line.push_str(&about);
+    }
+    line
+}
+
+fn namespace(row: &Value) -> String {
+    let ident = text_of(row, "ident");
+    match row.get("tools").and_then(Value::as_u64) {
+        Some(n) => described(format!("{ident}: {n} tool{}", if n == 1 { "" } else { "s" }), row),
+        None if row.get("error").is_some() => {
+            format!("{ident}: {}: {}", text_of(row, "state"), why(row))
+        }
+        None => described(format!("{ident}: {}", text_of(row, "state")), row),
+    }
+}
+
+fn hit(row: &Value) -> String {
+    described(text_of(row, "signature").to_owned(), row)
+}
+
+fn server(row: &Value) -> String {
+    let state = match row.get("enabled").and_then(Value::as_bool) {
+        Some(false) => "disabled",
+        _ if row.get("error").is_some() => "unusable",
+        _ => "enabled",
+    };
+    let at = format!("{}:{}", text_of(row, "source"), row.get("line").and_then(Value::as_u64).unwrap_or(0));
+    let mut line = described(format!("{}: {state}, {at}", text_of(row, "name")), row);
+    let why = why(row);
+    if !why.is_empty() {
+        line.push_str(": ");
+        line.push_str(&why);
+    }
+    line
+}
+
+fn setting(row: &Value) -> String {
+    format!("{} = {} ({})", text_of(row, "key"), text_of(row, "text"), text_of(row, "source"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::ops::by_name;
+    use crate::error::Kind;
+
+    fn shown(op: &str, answer: &Value) -> Value {
+        let raw = serde_json::value::to_raw_value(answer).unwrap();
+        serde_json::from_str(&result(by_name(op).unwrap(), &raw)).unwrap()
+    }
+
+    #[test]
+    fn a_listing_is_a_line_each_and_whole_besides() {
+        let answer = json!({"namespaces": [
+            {"name": "demo", "ident": "demo", "tools": 1, "state": "ready", "description": "a\nb"},
+            {"name": "x", "ident": "x", "state": "failed", "error": {"message": "it ended"}},
+            {"name": "y", "ident": "y", "state": "disabled"},
+        ]});
+        let result = shown("namespaces", &answer);
+        assert_eq!(result["content"][0]["text"], "demo: 1 tool // a b\nx: failed: it ended\ny: disabled");
+        assert_eq!(result["structuredContent"], answer);
+        let none = shown("namespaces", &json!({"namespaces": []}));
+        assert_eq!(none["content"][0]["text"], "no server is configured");
+    }
+
+    #[test]
+    fn a_called_tools_result_is_the_result() {
+        let answer =
+            json!({"content": [{"type": "image", "data": "", "mimeType": "image/png"}], "isError": true});
+        assert_eq!(shown("call", &answer), answer);
+    }
+
+    #[test]
+    fn what_has_no_short_form_is_json() {
+        let result = shown("restart", &json!({"restarted": 2}));
+        assert_eq!(result["content"][0]["text"], r#"{"restarted":2}"#);
+    }
+
+    #[test]
+    fn a_failure_says_its_kind_and_what_to_do() {
+        let error = Error::new(Kind::NotFound, "there is no server \"x\"").hint("did you mean \"y\"?");
+        let result: Value = serde_json::from_str(&failure(&error)).unwrap();
+        assert_eq!(result["isError"], true);
+        assert_eq!(result["content"][0]["text"], "not-found: there is no server \"x\"\ndid you mean \"y\"?");
+        assert_eq!(result["structuredContent"]["error"]["kind"], "not-found");
+    }
+}

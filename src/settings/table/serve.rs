@@ -1,0 +1,32 @@
+//! Declares the settings of mcpx as an MCP server.
+#![allow(missing_docs, reason = "each entry's help says what it is")]
+
+use super::unit::DAY;
+use crate::settings::choices::SERVE_MODES;
+use crate::settings::declared::{Setting, Spec};
+use crate::settings::kind::Kind;
+use std::time::Duration;
+
+pub static SERVE_MODE: Setting<String> = Setting::new(
+    Spec::new("serve.mode", Kind::Enum(SERVE_MODES), "Which tools `mcpx serve` and `/mcp` offer to hosts")
+        .doc("`mcpx serve --passthrough` is `passthrough`."),
+);
+
+pub static SERVE_TOOLS: Setting<Vec<String>> = Setting::new(
+    Spec::new("serve.tools", Kind::List, "Which of the `mcpx_*` tools are offered")
+        .doc("Names with or without `mcpx_`; `*` stands for any characters: `settings_*`."),
+);
+
+pub static SERVE_INSTRUCTIONS: Setting<String> = Setting::new(
+    Spec::new("serve.instructions", Kind::Text, "What hosts are told about mcpx")
+        .doc("Empty: how the `mcpx_*` tools belong together, and a line for each server."),
+);
+
+pub static SERVE_LIST_TTL: Setting<Duration> = Setting::new(
+    Spec::new(
+        "serve.listTtl",
+        Kind::Duration(Duration::ZERO, DAY, Some("ask each time")),
+        "How long a host may keep a list of tools before it asks again",
+    )
+    .doc("Told to hosts of the stateless revisions of MCP; others are told when a list has changed."),
+);
