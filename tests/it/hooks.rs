@@ -168,7 +168,7 @@ fn a_consumer_may_be_a_script_that_calls_tools() {
          for await (const line of createInterface({ input: process.stdin })) {\n\
            const event = JSON.parse(line);\n\
            await demo.echo({ text: `saw ${event.data.tool}` });\n\
-           console.log(String(event.seq));\n\
+           emit(event.seq);\n\
          }\n",
     );
     let world =

@@ -26,7 +26,6 @@ pub static COMMAND: Command = Command {
     examples: &[
         example("mcpx hooks", "runs, failures, the last error"),
         example("mcpx --json hooks list", "for a program"),
-        example("mcpx log --event hook.failed", "each failure, and why"),
     ],
     run,
 };

@@ -71,6 +71,7 @@ pub static COMMAND: Command = Command {
         example("mcpx log --since 10m --level warn", "what went wrong lately"),
         example("mcpx log --event call --server demo -f", "the calls of one server as they come"),
         example("mcpx --json log --grep timeout --limit 0", "all of it, for a program"),
+        example("mcpx log --event hook.failed", "each failure of a hook, and why"),
         example("mcpx log --chain d692c5a1b-1f3.7", "one call, and all that it belongs to"),
     ],
     run,

@@ -64,7 +64,8 @@ pub static EVENTS_CONSUMERS: Setting<Value> = Setting::new(
     Spec::new("events.consumers", Kind::Json, "Programs that the daemon runs and feeds with events, by name").doc(
         "Each is an object: `script` (what `mcpx run` takes) or `command` (a list of words), `events` \
          (kinds such as `call.finished`, or families such as `call`), `servers`, `session`. It reads an event \
-         a line, and writes the event's `seq` on a line when it is done with it; only then the next one comes. \
+         a line, and writes the event's `seq` on a line of its stdout when it is done with it (a script: `emit(event.seq)`); \
+         only then the next one comes. \
          The nearest file that sets it replaces the whole object.",
     ),
 );
