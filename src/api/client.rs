@@ -227,12 +227,25 @@ impl Client {
     }
 
     /// Calls a tool; the answer is the tool's result exactly as its server sent
-    /// it. When the connection breaks after the call was sent the error is [`Kind::OutcomeUnknown`].
+    /// it. When the server asks something the error is [`Kind::InputRequired`], with what
+    /// it asks as `raw`, and the call goes on as a task. When the connection breaks after the call was sent the error is [`Kind::OutcomeUnknown`].
     pub fn call(&self, call: &CallRequest) -> Result<Box<RawValue>> {
         let body = to_json(call)?;
-        let reply = self.exchange(Method::Post, "/v1/call", Some(&body), Kind::OutcomeUnknown)?;
-        drop(body);
-        unwrap_result(reply.body)
+        let mut link = self.link();
+        let before = link.headers.len();
+        link.headers.push_str("X-Mcpx-Input: report\r\n");
+        let target = "/v1/call";
+        let reply =
+            self.exchange_on(&mut link, Method::Post, target, Some(&body), Kind::OutcomeUnknown, None);
+        link.headers.truncate(before);
+        drop((body, link));
+        unwrap_called(reply?)
+    }
+
+    /// The result of a call that went on as a task, once it is there; errors as those of [`Client::call`].
+    pub fn task_result(&self, task: &str) -> Result<Box<RawValue>> {
+        let target = format!("/v1/tasks/{}/result", uri::encode(task, false));
+        unwrap_called(self.exchange(Method::Get, &target, None, Kind::Unavailable)?)
     }
 
     /// Opens a run that lasts as long as this client.
@@ -478,6 +491,17 @@ fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
 }
 
 /// Takes `{"result":…}` apart without copying a large result.
+/// The result of a call, unless its server asks something.
+fn unwrap_called(reply: Reply) -> Result<Box<RawValue>> {
+    if reply.status != Kind::InputRequired.row().status {
+        return unwrap_result(reply.body);
+    }
+    let body: Value = from_json(&reply.body)?;
+    let said = |name: &str| body["inputRequired"][name].as_str().unwrap_or_default().to_owned();
+    let error = Error::new(Kind::InputRequired, said("text")).server(said("server")).tool(said("tool"));
+    Err(error.raw(body))
+}
+
 fn unwrap_result(mut body: Vec<u8>) -> Result<Box<RawValue>> {
     const OPEN: &[u8] = b"{\"result\":";
     if body.starts_with(OPEN) && body.ends_with(b"}") {

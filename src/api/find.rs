@@ -116,6 +116,8 @@ impl Client {
 /// The environment of something that outlives the run that this process may be part of.
 pub fn without_run(env: &Env) -> Env {
     let mut own = env.clone();
+    // What a server starts for everybody is not to end with the server.
+    own.remove(proc::MARK);
     OF_ONE_SESSION.iter().for_each(|name| own.remove(name));
     if env.get("MCPX_RUN").is_some() {
         OF_ONE_RUN.iter().for_each(|name| own.remove(name));
@@ -342,6 +344,7 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
         own_group: true,
         own_session: true,
         die_with_parent: false,
+        marked: false,
     })
     .map_err(|e| Error::new(Kind::Unavailable, format!("starting the daemon {}: {e}", boot.exe.display())))?;
     let word = match child.take_stdout() {

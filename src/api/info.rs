@@ -1,8 +1,8 @@
 //! Where a daemon's files are, and what its info file says: names, the rule for
 //! the socket's place, reading, and telling a live daemon from a stale one.
-//! Changes nothing on disk.
+//! Changes nothing on disk, but for removing what is stale.
 
-use super::lock;
+use super::lock::{self, FileLock};
 use super::wire::DaemonInfo;
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
@@ -93,6 +93,25 @@ pub fn liveness(dirs: &Dirs, info: &DaemonInfo) -> (bool, String) {
         Some(ticks) if ticks != info.start_ticks => (false, format!("process {pid} is another one now")),
         _ => (false, format!("process {pid} is gone")),
     }
+}
+
+/// Removes the names that a daemon which is no more had under a key, and returns their paths: under
+/// their lock, so that one that is just taking its place keeps its own.
+pub fn remove_stale(dirs: &Dirs, key: &str, (pid, start_ticks): (u32, u64)) -> Vec<PathBuf> {
+    let Ok(Some(lock)) = FileLock::try_now(&lock_path(dirs, key)) else { return Vec::new() };
+    // Looked at only now that nobody else can change it.
+    let path = info_path(dirs, key);
+    let found = read(&path).ok().flatten();
+    let mut removed = Vec::new();
+    if found.is_some_and(|found| (found.pid, found.start_ticks) == (pid, start_ticks)) {
+        for file in [socket_path(dirs, key), path] {
+            if std::fs::remove_file(&file).is_ok() {
+                removed.push(file);
+            }
+        }
+    }
+    lock.remove();
+    removed
 }
 
 #[cfg(test)]

@@ -103,7 +103,9 @@ static INSTANCE: Record = Record {
         always("state", Shape::Text, "`starting`, `ready`, `stopping`, `failed`"),
         maybe("protocol", Shape::Text, "the revision of MCP that it is spoken to in, once that is known"),
         maybe("pid", Shape::Integer, "the child; absent for a server over HTTP"),
+        maybe("session", Shape::Text, "the session that owns it"),
         always("uptimeMs", Shape::Integer, "milliseconds since it was started"),
+        always("idleMs", Shape::Integer, "milliseconds since a call was last in it; 0 while one is"),
         always("calls", Shape::Integer, "calls that it has answered"),
         always("inFlight", Shape::Integer, "calls that it is working on"),
         always("queue", Shape::Integer, "callers waiting for a place"),
@@ -118,6 +120,43 @@ pub static STATUS: Record = Record {
     fields: &[
         always("daemon", Shape::Record(&DAEMON), "the daemon itself"),
         always("instances", Shape::List(&Shape::Record(&INSTANCE)), "the servers' instances"),
+    ],
+};
+
+/// `session`, `newSession` and `keepSession`.
+pub static SESSION: Record = Record {
+    name: "Session",
+    fields: &[
+        always("key", Shape::Text, "what `--session` and `MCPX_SESSION_ID` name it by"),
+        maybe(
+            "createdAt",
+            Shape::Integer,
+            "when it was first heard of, milliseconds since 1970; absent for one that was made for a run",
+        ),
+        always("idleMs", Shape::Integer, "milliseconds since it was last used"),
+        maybe(
+            "keptUntil",
+            Shape::Integer,
+            "until when it stays although nobody uses it, milliseconds since 1970",
+        ),
+        always("ephemeral", Shape::Boolean, "it was made for one run, and ends with it"),
+        always("runs", Shape::Integer, "its open runs"),
+        always("instances", Shape::List(&Shape::Record(&INSTANCE)), "what it owns"),
+    ],
+};
+
+/// `sessions`.
+pub static SESSIONS: Record = Record {
+    name: "Sessions",
+    fields: &[always("sessions", Shape::List(&Shape::Record(&SESSION)), "by key")],
+};
+
+/// `endSession`.
+pub static ENDED: Record = Record {
+    name: "Ended",
+    fields: &[
+        always("session", Shape::Text, "its key"),
+        always("stopped", Shape::Integer, "how many servers were stopped"),
     ],
 };
 
@@ -498,3 +537,49 @@ pub static RESOLVED: Record = Record {
         always("sources", TEXTS, "every configuration file that contributes, nearest first"),
     ],
 };
+
+/// A server's question.
+pub static QUESTION: Record = Record {
+    name: "Question",
+    fields: &[
+        always("id", Shape::Text, "names it"),
+        always("server", Shape::Text, "who asks"),
+        maybe("tool", Shape::Text, "the tool whose call asks"),
+        maybe("task", Shape::Text, "the task that goes on once it is answered"),
+        maybe("session", Shape::Text, "the session of that call"),
+        always("mode", Shape::Text, "`form`, or `url` when something is to be opened"),
+        always("message", Shape::Text, "what is asked"),
+        maybe("schema", Shape::Object, "the form, as a JSON Schema"),
+        maybe("url", Shape::Text, "what is to be opened"),
+        maybe("elicitationId", Shape::Text, "the server's own name for it"),
+        always("askedAt", Shape::Integer, "when, milliseconds since 1970"),
+        always("expiresAt", Shape::Integer, "when it is cancelled unanswered, milliseconds since 1970"),
+        maybe("outcome", Shape::Text, "`accept`, `decline` or `cancel`, once it is answered"),
+    ],
+};
+
+/// `questions`.
+pub static QUESTIONS: Record = Record {
+    name: "Questions",
+    fields: &[always("questions", Shape::List(&Shape::Record(&QUESTION)), "the open ones, oldest first")],
+};
+
+/// A call that goes on although its caller was answered.
+pub static TASK: Record = Record {
+    name: "Task",
+    fields: &[
+        always("id", Shape::Text, "names it; the `callId` of `inputRequired`"),
+        always("server", Shape::Text, "who works on it"),
+        always("tool", Shape::Text, "the tool that was called"),
+        maybe("session", Shape::Text, "the session that it belongs to"),
+        always("status", Shape::Text, "working, input_required, completed, failed or cancelled"),
+        always("createdAt", Shape::Integer, "milliseconds since 1970"),
+        maybe("finishedAt", Shape::Integer, "milliseconds since 1970"),
+        maybe("message", Shape::Text, "why it failed"),
+        maybe("questions", Shape::List(&Shape::Record(&QUESTION)), "what its server waits to be told"),
+    ],
+};
+
+/// `tasks`.
+pub static TASKS: Record =
+    Record { name: "Tasks", fields: &[always("tasks", Shape::List(&Shape::Record(&TASK)), "oldest first")] };

@@ -204,8 +204,13 @@ pub struct InstanceRow {
     /// The child's pid; absent for a server over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The session that owns it, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Milliseconds since it was started.
     pub uptime_ms: u64,
+    /// Milliseconds since a call was last in it; 0 while one is.
+    pub idle_ms: u64,
     /// Calls that it has answered.
     pub calls: u64,
     /// Calls that it is working on.
@@ -218,6 +223,28 @@ pub struct InstanceRow {
     /// The last lines of its stderr.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
+}
+
+/// A session.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionRow {
+    /// Its key: what `--session` and `MCPX_SESSION_ID` name it by.
+    pub key: String,
+    /// When it was first heard of, milliseconds since 1970; absent for one that was made for a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<u64>,
+    /// Milliseconds since it was last used.
+    pub idle_ms: u64,
+    /// Until when it stays although nobody uses it, milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_until: Option<u64>,
+    /// It was made for one run, and ends with it.
+    pub ephemeral: bool,
+    /// Its open runs.
+    pub runs: usize,
+    /// What it owns.
+    pub instances: Vec<InstanceRow>,
 }
 
 /// `daemon-<key>.json` in the state directory (design: identity of a daemon), mode 0600.

@@ -15,6 +15,7 @@ pub mod interrupt;
 pub mod man;
 pub mod out;
 pub mod progress;
+pub mod questions;
 pub mod result;
 pub mod running;
 pub mod schemas;

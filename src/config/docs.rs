@@ -127,7 +127,7 @@ A tool that is not offered is missing from every listing, search, count, type an
 const CHOICES: &str = "
 ### Aliases
 
-`\"aliasOf\": \"other\"` in place of `command` and `url` makes a server that is reached as `other` is, under another name and with instances of its own. `scope`, `sharing`, `max` and the time-outs hold for it as well where it does not give its own; tool filters, profiles and `enabled` do not. The other server may be in another file, and may be switched off.
+`\"aliasOf\": \"other\"` in place of `command` and `url` makes a server that is reached as `other` is, under another name and with instances of its own. `scope`, `sharing`, `min`, `max` and the time-outs hold for it as well where it does not give its own; tool filters, profiles and `enabled` do not. The other server may be in another file, and may be switched off.
 
 ### From a nearer file
 

@@ -44,6 +44,7 @@ pub(super) const OPTIONS: &[Field] = &[
     ("extraIncludeTools", "patterns of tools that are offered whatever the two other lists say"),
     ("idleTimeout", "how long an unused instance is kept, instead of `pool.idleTimeout`"),
     ("max", "how many instances may run, instead of `pool.max`"),
+    ("min", "how many instances are kept running although nobody calls, instead of `pool.min`"),
     ("profiles", "the profiles that it belongs to, a list of names; without it, it is in the default set"),
     ("protocol", "the revision of MCP that it is spoken to in, instead of `upstream.protocol`"),
     ("scope", "what an instance is keyed by, instead of `pool.scope`"),

@@ -75,6 +75,8 @@ pub struct ServerOptions {
     pub call_timeout: Option<Duration>,
     /// Instead of `pool.idleTimeout`; zero is never.
     pub idle_timeout: Option<Duration>,
+    /// Instead of `pool.min`.
+    pub min: Option<usize>,
     /// Instead of `pool.max`.
     pub max: Option<usize>,
     /// The revision of MCP, or `auto`, instead of `upstream.protocol`.
@@ -96,6 +98,7 @@ impl ServerOptions {
         self.start_timeout = self.start_timeout.or(other.start_timeout);
         self.call_timeout = self.call_timeout.or(other.call_timeout);
         self.idle_timeout = self.idle_timeout.or(other.idle_timeout);
+        self.min = self.min.or(other.min);
         self.max = self.max.or(other.max);
         self.protocol = self.protocol.take().or_else(|| other.protocol.clone());
         self.inherit_env = self.inherit_env.take().or_else(|| other.inherit_env.clone());
@@ -362,6 +365,10 @@ impl<'a> Fields<'a> {
                 }
                 "idleTimeout" => {
                     own.idle_timeout = Duration::from_val(&parse(&settings::POOL_IDLE_TIMEOUT)?);
+                }
+                "min" => {
+                    let min = i64::from_val(&parse(&settings::POOL_MIN)?);
+                    own.min = min.and_then(|m| usize::try_from(m).ok());
                 }
                 "max" => {
                     let max = i64::from_val(&parse(&settings::POOL_MAX)?);

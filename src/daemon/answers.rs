@@ -1,5 +1,6 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
+use super::calling;
 use super::discover;
 use super::events::Event;
 use super::feed;
@@ -8,19 +9,17 @@ use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
 use super::selection::{Chosen, selection};
 use super::servers;
+use super::sessions;
 use super::state::{Current, Daemon, VERSION};
 use crate::api::ops::{Id, Operation};
-use crate::api::wire::{
-    CallContext, CallRequest, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles,
-};
+use crate::api::wire::{CallContext, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles};
 use crate::api::{self, docs};
-use crate::catalog::{Grant, ServerSchema, Tool};
+use crate::catalog::{Grant, ServerSchema};
 use crate::config::{Selection, ServerDef};
 use crate::error::{Error, Kind, Result};
-use crate::pool::{Call, Caller, InstanceStatus, Namespace, Permit, STILL_STARTING};
+use crate::pool::{Caller, InstanceStatus, Namespace, STILL_STARTING};
 use crate::settings;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -66,6 +65,25 @@ struct Restarted {
 #[derive(Deserialize)]
 struct OfKey {
     key: String,
+}
+
+#[derive(Deserialize)]
+struct OfSession {
+    session: String,
+}
+
+#[derive(Deserialize)]
+struct NewSession {
+    name: Option<String>,
+    #[serde(rename = "ttlMs")]
+    ttl_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    session: String,
+    #[serde(rename = "ttlMs")]
+    ttl_ms: u64,
 }
 
 #[derive(Deserialize)]
@@ -135,7 +153,7 @@ fn dispatch(
         _ => {}
     }
     match op.id {
-        Id::Call => call(daemon, params.parse(op)?, asker).map(Done::Tool),
+        Id::Call => calling::call(daemon, params.parse(op)?, asker),
         Id::Channel => match asker.origin {
             Origin::Unix(_) => {
                 let run = daemon.runs.get(&params.parse::<OfRun>(op)?.run)?;
@@ -188,6 +206,21 @@ fn dispatch(
         Id::Servers => servers::list(daemon, params.parse(op)?, asker),
         Id::PutServer => servers::put(daemon, &params.parse(op)?, asker),
         Id::DeleteServer => servers::delete(daemon, &params.parse(op)?, asker),
+        Id::Sessions => json_of(&json!({"sessions": sessions::list(daemon)})),
+        Id::Session => json_of(&sessions::show(daemon, &params.parse::<OfSession>(op)?.session)?),
+        Id::NewSession => {
+            let NewSession { name, ttl_ms } = params.parse(op)?;
+            json_of(&sessions::new(daemon, name.as_deref(), ttl_ms.map(Duration::from_millis))?)
+        }
+        Id::KeepSession => {
+            let Kept { session, ttl_ms } = params.parse(op)?;
+            json_of(&sessions::keep(daemon, &session, Duration::from_millis(ttl_ms))?)
+        }
+        Id::EndSession => {
+            let session = params.parse::<OfSession>(op)?.session;
+            let stopped = sessions::end(daemon, &session)?;
+            json_of(&json!({"session": session, "stopped": stopped}))
+        }
         Id::Setting => json_of(&daemon.current().settings.row(&params.parse::<OfKey>(op)?.key)?),
         Id::Settings => json_of(&json!({"settings": daemon.current().settings.rows()})),
         Id::SetSetting => {
@@ -205,6 +238,13 @@ fn dispatch(
         }
         Id::Stats => recording::statistics(daemon, params.parse(op)?),
         Id::Status => json_of(&status(daemon)),
+        Id::Questions => calling::questions(daemon),
+        Id::Question => calling::question(daemon, &params.parse(op)?),
+        Id::AnswerQuestion => calling::answer(daemon, params.parse(op)?),
+        Id::Tasks => calling::tasks(daemon),
+        Id::Task => calling::task(daemon, &params.parse(op)?),
+        Id::TaskResult => calling::result(daemon, &params.parse(op)?, asker),
+        Id::CancelTask => calling::cancel(daemon, &params.parse(op)?),
     }
 }
 
@@ -221,54 +261,8 @@ fn override_setting(daemon: &Daemon, key: String, value: Option<Value>) -> Resul
     json_of(&daemon.current().settings.row(&wanted)?)
 }
 
-fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Box<RawValue>> {
-    let run = call.context.run.as_deref().and_then(|id| daemon.runs.get(id).ok());
-    let selection = match (call.context.selection.clone(), run) {
-        (None, Some(run)) => run.selection.clone(),
-        (said, _) => selection(said, asker),
-    };
-    if !selection.all
-        && let Some(refused) = selection.refuses(&*daemon.pool.definition(&call.server)?)
-    {
-        return Err(refused);
-    }
-    // What the request brings along comes first, then what its run did.
-    let of_run = call.context.run.as_deref().filter(|_| !matches!(asker.origin, Origin::Channel(_)));
-    let of_run = of_run.and_then(|id| daemon.runs.get(id).ok()).map(|run| run.carried()).unwrap_or_default();
-    let limit = &settings::POOL_CALL_TIMEOUT;
-    let call_timeout = asker.carried.get(limit).or_else(|| of_run.get(limit));
-    let check = &settings::MCP_VALIDATE_ARGUMENTS;
-    let validate = asker.carried.get(check).or_else(|| of_run.get(check));
-    let limits = limits(daemon, &call.context, asker);
-    let current = daemon.current();
-    let permit = |schema: &ServerSchema, tool: &Tool| {
-        let names = current.names.iter().find(|n| n.name == schema.server);
-        runs::check(&limits, names.map_or(schema.server.as_str(), |n| &n.ident), schema, tool)
-    };
-    let (caller, own) = caller_of(daemon, call.context, asker);
-    let outcome = daemon.pool.call(
-        Call {
-            server: &call.server,
-            tool: &call.tool,
-            arguments: call.arguments,
-            timeout: call.timeout_ms.map(Duration::from_millis),
-            call_timeout,
-            validate,
-            permit: (!limits.is_empty()).then_some(&permit as &Permit<'_>),
-            cancel: asker.cancel,
-            progress: asker.progress.clone(),
-            asked: None,
-        },
-        &caller,
-    );
-    if own {
-        daemon.pool.end_session(&caller.session);
-    }
-    outcome
-}
-
 /// What a call, or a run that is opened, is held to.
-fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
+pub(super) fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
     if let Origin::Channel(run) = &asker.origin {
         return run.limits.clone();
     }
@@ -283,7 +277,7 @@ fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<
 }
 
 /// Who calls, and whether the session ends with this call.
-fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Caller, bool) {
+pub(super) fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Caller, bool) {
     if let Origin::Channel(run) = &asker.origin {
         run.touch();
         return (run.caller.clone(), false);
@@ -297,6 +291,7 @@ fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Calle
         caller.trace.clone_from(&run.caller.trace);
     }
     if !caller.session.is_empty() {
+        daemon.sessions.touch_of(&caller);
         return (caller, false);
     }
     // A program that a run started calls by itself: it belongs to the run.
@@ -320,6 +315,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     let mut limits = limits(daemon, &wanted.context, asker);
     limits.extend(wanted.tools.map(Arc::new));
     let run = daemon.runs.open(wanted.context, tie, limits)?;
+    daemon.sessions.touch_of(&run.caller);
     run.carry(asker.carried.clone());
     let usable =
         |server: &ServerDef| server.enabled && server.problem.is_none() && run.selection.takes(server);
@@ -396,14 +392,17 @@ fn status(daemon: &Daemon) -> Value {
     json!({"daemon": described, "instances": instances})
 }
 
-fn instance(status: InstanceStatus) -> InstanceRow {
+/// An instance as it is shown.
+pub(super) fn instance(status: InstanceStatus) -> InstanceRow {
     InstanceRow {
         server: status.server,
         key: status.key,
         state: status.state.into(),
         protocol: status.protocol,
         pid: status.pid,
+        session: status.session,
         uptime_ms: u64::try_from(status.uptime.as_millis()).unwrap_or(u64::MAX),
+        idle_ms: u64::try_from(status.idle.as_millis()).unwrap_or(u64::MAX),
         calls: status.calls,
         in_flight: status.in_flight,
         queue: status.queue,
@@ -547,13 +546,14 @@ pub(super) fn each_schema(
 fn refresh(daemon: &Arc<Daemon>, wanted: Refreshed, asker: &Asker<'_>) -> Result<Done> {
     let selection = selection(wanted.selection, asker);
     let Some(asked) = wanted.servers.filter(|s| !s.is_empty()) else {
+        // Somebody wants it tried now, whatever went wrong before.
+        daemon.pool.forgive(None);
         let all = daemon.pool.namespaces_of(true, None, &|server| selection.takes(server));
         return json_of(&json!({"namespaces": rows(daemon, &all)}));
     };
     let current = daemon.current();
-    for name in &asked {
-        known(&current, name)?;
-    }
+    let named = asked.iter().map(|name| known(&current, name)).collect::<Result<Vec<_>>>()?;
+    daemon.pool.forgive(Some(&named));
     let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true, None, &selection)
         .iter()
         .filter_map(|(name, schema)| Some(row(&current, current.config.server(name)?, schema)))

@@ -6,6 +6,7 @@
 //! hand-over between threads, and a cancel frame is read while calls run.
 
 use super::answers;
+use super::calling::Early;
 use super::peers::Stream;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::Run;
@@ -62,6 +63,8 @@ struct Job {
     params: Range<usize>,
     progress: bool,
     cancel: Cancel,
+    /// Its answer has been sent, though it goes on.
+    answered: Arc<AtomicBool>,
 }
 
 struct Channel {
@@ -268,7 +271,7 @@ impl Channel {
             return None;
         }
         in_flight.insert(id, cancel.clone());
-        Some(Job { id, op, params, progress, text, cancel })
+        Some(Job { id, op, params, progress, text, cancel, answered: Arc::default() })
     }
 
     fn carry_out(self: &Arc<Channel>, job: Job) {
@@ -278,8 +281,12 @@ impl Channel {
         let daemon = self.daemon.clone();
         let _busy = daemon.activity.enter();
         let outcome = self.perform(&job);
-        self.finish(job.id);
+        // Whoever takes it out of the table answers it.
+        let open = lock(&self.in_flight).remove(&job.id).is_some();
         let id = job.id;
+        if job.answered.load(Ordering::SeqCst) || !open {
+            return;
+        }
         drop(job);
         let head = format!("{{\"id\":{id},\"result\":");
         match outcome {
@@ -304,8 +311,23 @@ impl Channel {
         let progress = job.progress.then(|| self.reporter(job.id));
         let (origin, carried) = (Origin::Channel(self.run.clone()), self.run.carried());
         static NONE: Headers = Headers(Vec::new());
-        let asker = Asker { origin, held: None, cancel: &job.cancel, progress, carried, headers: &NONE };
+        let early = Some(self.early(job));
+        let asker =
+            Asker { origin, held: None, cancel: &job.cancel, progress, carried, headers: &NONE, early };
         answers::perform(&self.daemon, op, Params::Json(&job.text[job.params.clone()]), &asker)
+    }
+
+    /// Answers a request before it is over: what it does then goes on, whatever becomes of the channel.
+    fn early(self: &Arc<Channel>, job: &Job) -> Early {
+        let (channel, id, answered) = (Arc::downgrade(self), job.id, job.answered.clone());
+        Arc::new(move |error| {
+            let Some(channel) = channel.upgrade() else { return false };
+            if answered.swap(true, Ordering::SeqCst) || lock(&channel.in_flight).remove(&id).is_none() {
+                return false;
+            }
+            channel.send_error(Some(id), error);
+            true
+        })
     }
 
     /// Sends progress reports for as long as the request is in flight.

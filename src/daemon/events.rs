@@ -4,6 +4,7 @@
 
 use super::follow::Watched;
 use super::http;
+use super::media::Media;
 use super::names::Names;
 use super::recording;
 use super::state::{Current, Daemon};
@@ -24,6 +25,9 @@ use std::time::{Duration, Instant};
 /// How long those who wait for an answer get to receive it when the daemon
 /// stops, after the servers have been stopped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The first process of a namespace, to which every orphan there is given.
+const FIRST_PROCESS: u32 = 1;
 
 /// Everything that can happen to a daemon.
 pub enum Event {
@@ -55,6 +59,8 @@ pub struct Life {
     pub flags: Vec<FlagValue>,
     /// What was set while it runs.
     pub overrides: Vec<RuntimeValue>,
+    /// Looks after files that nobody is to keep.
+    pub media: Media,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
     pub again: bool,
 }
@@ -98,6 +104,8 @@ pub fn set_level(settings: &Settings) {
 impl Life {
     /// Runs until the daemon is to stop, and stops it.
     pub fn run(mut self, events: &Receiver<Event>) {
+        self.daemon.pool.keep_warm();
+        recording::attach(&self.daemon);
         let mut tick = self.tick();
         let mut next = Instant::now() + tick;
         let why = loop {
@@ -136,11 +144,13 @@ impl Life {
         if self.again || self.watched.changed() {
             self.reload();
         }
-        self.daemon.pool.reap();
         let current = self.daemon.current();
+        self.look_after_processes(&current);
         let silent = current.settings.get(&settings::POOL_IDLE_TIMEOUT);
         self.daemon.end_sessions(self.daemon.runs.close_abandoned(silent));
         let now = Instant::now();
+        self.daemon.questions.expire(now);
+        self.daemon.tasks.forget(current.settings.get(&settings::ELICIT_KEEP));
         let (kept, over): (Vec<_>, Vec<_>) = self.earlier.drain(..).partition(|(_, until)| *until > now);
         self.earlier = kept;
         over.into_iter().for_each(|(names, _)| names.give_back());
@@ -148,6 +158,21 @@ impl Life {
             tcp.look_after();
         }
         self.is_idle(&current).then(|| self.leave()).flatten()
+    }
+
+    /// Ends what is over, and starts what is to run.
+    fn look_after_processes(&mut self, current: &Current) {
+        let daemon = &self.daemon;
+        daemon.sessions.expire(daemon, current.settings.get(&settings::SESSION_IDLE_TIMEOUT));
+        daemon.pool.reap(&|session| daemon.sessions.is_kept(session));
+        daemon.pool.keep_warm();
+        // A command that was killed has taken its script with it, but not what that had started.
+        proc::end_in_session("MCPX_RUN", &daemon.runs.take_closed());
+        if daemon.origin.pid == FIRST_PROCESS {
+            proc::reap_strays();
+        }
+        self.media
+            .look_after(&daemon.origin.dirs.media(), current.settings.get(&settings::OUTPUT_MEDIA_KEEP));
     }
 
     /// Nobody has needed a daemon that a command started for `autostart.idleExit`.
@@ -158,6 +183,7 @@ impl Life {
             && self.daemon.activity.idle_for() > limit
             // A consumer is there for what happens; that it is there is no reason to stay.
             && self.daemon.runs.all(|session| self.daemon.logs.consumers.owns(session))
+            && !self.daemon.sessions.any_kept()
             && !self.daemon.pool.busy()
     }
 
@@ -216,6 +242,7 @@ impl Life {
         let settings = settings_of(&before.config, &origin.env, &self.flags, &overrides, origin.detached)?;
         set_level(&settings);
         self.daemon.pool.reconfigure(before.config.servers.clone(), settings.clone());
+        self.daemon.pool.keep_warm();
         self.overrides = overrides;
         self.replace(&before, settings, before.problem.clone());
         Ok(())
@@ -251,8 +278,10 @@ impl Life {
 
     /// From now on this holds for everybody.
     fn put_in_force(&self, current: Current) {
-        self.daemon.set_current(current);
-        recording::follow(&self.daemon);
+        let daemon = &self.daemon;
+        recording::configure(&daemon.logs, daemon.pool.bus(), &current, &daemon.origin.env);
+        daemon.set_current(current);
+        daemon.logs.consumers.configure(daemon, &daemon.current().settings);
     }
 
     /// The configuration on disk, when it is another.
@@ -303,6 +332,7 @@ impl Life {
             log::warn(&error);
         }
         self.put_in_force(next);
+        self.daemon.pool.keep_warm();
         let old = std::mem::replace(&mut self.names, names);
         self.earlier.push((old, Instant::now() + grace));
         if let Some(file) = &self.daemon.logs.file {

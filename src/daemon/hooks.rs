@@ -99,6 +99,8 @@ impl Hooks {
     /// Runs what is declared for this daemon from now on.
     pub fn attach(&self, daemon: &Arc<Daemon>) {
         let _ = self.daemon.set(Arc::downgrade(daemon));
+        drop(self.lock());
+        self.more.notify_all();
     }
 
     /// Takes over what the settings declare. A hook that stays keeps its figures.
@@ -206,7 +208,9 @@ impl Hooks {
             {
                 break;
             }
-            let Some((hook, event)) = state.line.pop_front() else {
+            // Until it is attached, events only wait.
+            let next = if self.daemon.get().is_some() { state.line.pop_front() } else { None };
+            let Some((hook, event)) = next else {
                 state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };

@@ -2,6 +2,8 @@
 //! Never names the command line; prints nothing.
 
 mod answers;
+mod asks;
+mod calling;
 mod channel;
 mod child;
 mod consumers;
@@ -13,6 +15,7 @@ mod hooks;
 mod http;
 mod left;
 mod logfile;
+mod media;
 mod names;
 mod peers;
 mod places;
@@ -21,6 +24,7 @@ mod router;
 mod runs;
 mod selection;
 mod servers;
+mod sessions;
 mod state;
 #[cfg(test)]
 mod testing;
@@ -31,12 +35,14 @@ mod unix;
 use self::events::{Event, Life};
 use self::follow::Watched;
 pub use self::hooks::rows as declared_rows;
+pub use self::left::guard;
+use self::media::Media;
 use self::names::Names;
 use self::peers::Peers;
 use self::recording::Logs;
 use self::state::{Current, Daemon, Origin, VERSION};
 use crate::catalog::cache::Cache;
-use crate::config::{self, LoadOptions};
+use crate::config::{self, LoadOptions, ServerDef, Transport};
 use crate::error::Result;
 use crate::log;
 use crate::observe::{Event as Happened, kinds};
@@ -97,7 +103,7 @@ pub fn run(mut options: Options) -> Result<()> {
     };
     let dirs = &life.daemon.origin.dirs;
     left::sweep(dirs);
-    let record = left::keep(dirs);
+    let record = left::keep(dirs, &life.daemon.origin.env);
     let current = life.daemon.current();
     word(json!({"ready": {
         "key": current.config.key,
@@ -105,6 +111,11 @@ pub fn run(mut options: Options) -> Result<()> {
         "socket": current.socket,
         "endpoint": current.endpoint,
     }}));
+    // Whoever waits for the word goes on meanwhile; nothing that they ask for is started before this.
+    let has_children = |server: &Arc<ServerDef>| matches!(server.transport, Transport::Stdio { .. });
+    if current.config.servers.iter().any(has_children) || recording::starts_something(&current.settings) {
+        record.post_guard();
+    }
     drop(current);
     life.run(&events);
     drop(record);
@@ -148,11 +159,11 @@ fn boot(
         current.endpoint.clone_from(&bound.endpoint);
         current.token.clone_from(&bound.token);
     }
+    recording::configure(&logs, &bus, &current, &origin.env);
     let outcome = Daemon::new(pool, peers, logs, origin, current, send).and_then(|daemon| {
         let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
         names.listen(&daemon)?;
         names.publish(&daemon.current().info(&daemon.origin))?;
-        recording::follow(&daemon);
         Ok((daemon, tcp))
     });
     let (daemon, tcp) = match outcome {
@@ -184,6 +195,7 @@ fn boot(
         dir,
         flags,
         overrides: Vec::new(),
+        media: Media::default(),
         again: false,
     })
 }

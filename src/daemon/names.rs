@@ -124,6 +124,19 @@ impl Names {
     }
 }
 
+/// Removes what a daemon that was killed left of its names, unless somebody has taken them over.
+pub fn remove_of(dirs: &Dirs, pid: u32, start_ticks: u64) {
+    for (path, found) in info::list(dirs) {
+        // The file's name has the key: in the file is the one that the daemon had moved on to.
+        let name = path.file_stem().and_then(|n| n.to_str());
+        if let Some(key) = name.and_then(|n| n.strip_prefix("daemon-"))
+            && (found.pid, found.start_ticks) == (pid, start_ticks)
+        {
+            info::remove_stale(dirs, key, (pid, start_ticks));
+        }
+    }
+}
+
 /// Binds a socket whose place is free, or taken by one that nobody serves.
 fn bind(socket: &Path) -> Result<(UnixListener, (u64, u64))> {
     let fail =

@@ -16,7 +16,7 @@ use crate::observe::log::stats::{self, About};
 use crate::observe::log::{
     Entry, Journal, Query, Redactor, Rolling, Snapshot, Upto, dir, newest, parse_when,
 };
-use crate::observe::{Bus, Heard, Metrics};
+use crate::observe::{Bus, Heard, Metrics, declared};
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{self, Settings};
@@ -100,14 +100,22 @@ impl Logs {
     }
 }
 
-/// Has the log, the hooks and the consumers follow what is in force now.
-pub fn follow(daemon: &Arc<Daemon>) {
-    let (current, logs) = (daemon.current(), &daemon.logs);
-    daemon.pool.bus().set_detailed(current.settings.get(&settings::LOGGING_ARGUMENTS));
-    logs.journal.configure(rolling(&current.settings), redactor(&current, &daemon.origin.env));
-    logs.hooks.attach(daemon);
+/// Has the log and the hooks follow what is in force from now on.
+pub fn configure(logs: &Logs, bus: &Bus, current: &Current, env: &Env) {
+    bus.set_detailed(current.settings.get(&settings::LOGGING_ARGUMENTS));
+    logs.journal.configure(rolling(&current.settings), redactor(current, env));
     logs.hooks.configure(&current.settings);
-    logs.consumers.configure(daemon, &current.settings);
+}
+
+/// Has hooks and consumers run: not before there is a record of the daemon's processes.
+pub fn attach(daemon: &Arc<Daemon>) {
+    daemon.logs.hooks.attach(daemon);
+    daemon.logs.consumers.configure(daemon, &daemon.current().settings);
+}
+
+/// Whether something is declared that the daemon starts by itself.
+pub fn starts_something(settings: &Settings) -> bool {
+    !declared::hooks(settings).is_empty() || !declared::consumers(settings).is_empty()
 }
 
 fn rolling(settings: &Settings) -> Rolling {
@@ -226,8 +234,7 @@ pub fn records(daemon: &Daemon, wanted: Wanted) -> Result<Done> {
     let limit = wanted.limit.unwrap_or(LIMIT);
     let query = wanted.query()?;
     let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
-    let lines =
-        newest(&snapshot, &query, limit, proc::thread::spawn).map_err(unreadable)?;
+    let lines = newest(&snapshot, &query, limit, proc::thread::spawn).map_err(unreadable)?;
     // As they were written: nothing of them is parsed but to see that they are JSON.
     let records: Vec<Box<RawValue>> =
         lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect();

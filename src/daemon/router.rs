@@ -2,6 +2,7 @@
 //! status and a body: one router for every listener. Knows nothing of sockets.
 
 use super::answers;
+use super::calling::Early;
 use super::runs::Run;
 use super::state::Daemon;
 use crate::api::http::{self, Chunked, Head, Headers, JSON, Method};
@@ -42,6 +43,8 @@ pub struct Asker<'a> {
     pub carried: Carried,
     /// The request's header lines; none on a channel.
     pub headers: &'a Headers,
+    /// Answers the asker before a call is over, where that is possible.
+    pub early: Option<Early>,
 }
 
 /// The parameters of an operation.

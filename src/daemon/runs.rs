@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How many closed runs are remembered between two ticks; far more than can be opened in a second.
+const CLOSED_KEPT: usize = 10_000;
+
 /// What the run is tied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
@@ -42,6 +45,8 @@ pub struct Run {
     tie: Tie,
     /// The caller's process, as it was when the run was opened.
     process: Option<(u32, u64)>,
+    /// The session, in the sense of setsid(2), that this process was in.
+    kernel_session: Option<u32>,
     /// The settings that hold for its calls.
     carried: Mutex<Carried>,
     last_used: Mutex<Instant>,
@@ -68,6 +73,8 @@ impl Run {
 /// All open runs.
 pub struct Runs {
     open: Mutex<HashMap<String, Arc<Run>>>,
+    /// Those that were closed lately, by id, with the kernel's session that they ran in.
+    closed: Mutex<Vec<(String, u32)>>,
     /// Tells this daemon's keys from another's.
     seed: String,
     serial: AtomicU64,
@@ -77,7 +84,8 @@ pub struct Runs {
 impl Runs {
     /// None open.
     pub fn new(bus: Arc<Bus>) -> Result<Runs> {
-        Ok(Runs { open: Mutex::default(), seed: util::random_hex(4)?, serial: AtomicU64::new(1), bus })
+        let (seed, serial) = (util::random_hex(4)?, AtomicU64::new(1));
+        Ok(Runs { open: Mutex::default(), closed: Mutex::default(), seed, serial, bus })
     }
 
     /// A session key that nobody else has.
@@ -96,7 +104,8 @@ impl Runs {
             caller.ephemeral = true;
         }
         caller.run = Some(id.clone());
-        let process = caller.pid.and_then(|pid| Some((pid, proc::start_ticks(pid)?)));
+        let known = caller.pid.and_then(|pid| Some((pid, proc::ticks_and_session(pid)?)));
+        let process = known.map(|(pid, (ticks, _))| (pid, ticks));
         let run = Arc::new(Run {
             id: id.clone(),
             caller,
@@ -106,6 +115,7 @@ impl Runs {
             limits,
             tie,
             process,
+            kernel_session: known.map(|(_, (_, session))| session),
             carried: Mutex::default(),
             last_used: Mutex::new(Instant::now()),
         });
@@ -162,8 +172,30 @@ impl Runs {
     pub fn close(&self, id: &str) -> Option<String> {
         let run = self.lock().remove(id)?;
         run.ended.cancel();
+        if let Some(session) = run.kernel_session {
+            let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever does not take them is not interested.
+            if closed.len() < CLOSED_KEPT {
+                closed.push((run.id.clone(), session));
+            }
+        }
         self.publish(&kinds::RUN_CLOSED, &run);
         run.caller.ephemeral.then(|| run.caller.session.clone())
+    }
+
+    /// The runs that were closed since this was last asked: the values of `MCPX_RUN` that their
+    /// programs had, each with the kernel's session that its caller was in.
+    pub fn take_closed(&self) -> Vec<(String, u32)> {
+        std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How many runs each session has open.
+    pub fn by_session(&self) -> HashMap<String, usize> {
+        let mut counts = HashMap::new();
+        for run in self.lock().values() {
+            *counts.entry(run.caller.session.clone()).or_default() += 1;
+        }
+        counts
     }
 
     /// Closes what is tied to a connection; the sessions that end with it.

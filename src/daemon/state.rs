@@ -1,10 +1,13 @@
 //! What all threads of the daemon share. Knows nothing of connections' bytes.
 
+use super::asks::tasks::Tasks;
+use super::asks::{self, Questions};
 use super::events::Event;
 use super::peers::Peers;
 use super::places::Places;
 use super::recording::Logs;
 use super::runs::Runs;
+use super::sessions::Sessions;
 use crate::api::http::Limits;
 use crate::api::wire::{DaemonInfo, NamespaceName};
 use crate::catalog::names;
@@ -34,6 +37,12 @@ pub struct Daemon {
     pub pool: Arc<Pool>,
     /// The open runs.
     pub runs: Runs,
+    /// The sessions that outlast a run.
+    pub sessions: Sessions,
+    /// What servers ask.
+    pub questions: Arc<Questions>,
+    /// The calls that go on without their callers.
+    pub tasks: Tasks,
     /// The connections of the unix socket.
     pub peers: Arc<Peers>,
     /// How many connections may be open.
@@ -243,9 +252,12 @@ impl Daemon {
         events: Sender<Event>,
     ) -> Result<Arc<Daemon>> {
         let limit = max_connections(&current.settings);
-        Ok(Arc::new(Daemon {
+        let daemon = Arc::new(Daemon {
             runs: Runs::new(pool.bus().clone())?,
+            questions: Questions::new(pool.bus().clone()),
+            tasks: Tasks::new(pool.bus().clone()),
             pool,
+            sessions: Sessions::default(),
             peers,
             places: Places::new(limit),
             logs,
@@ -254,7 +266,9 @@ impl Daemon {
             events,
             current: RwLock::new(Arc::new(current)),
             stopping: AtomicBool::new(false),
-        }))
+        });
+        daemon.pool.on_question(asks::unattributed(&daemon));
+        Ok(daemon)
     }
 
     /// What is in force now. Never waits for anything but another such look.
@@ -295,7 +309,7 @@ impl Daemon {
 
     /// Ends what sessions own.
     pub fn end_sessions(&self, sessions: impl IntoIterator<Item = String>) {
-        for session in sessions {
+        for session in sessions.into_iter().filter(|session| self.tasks.may_end(session)) {
             self.pool.end_session(&session);
         }
     }

@@ -242,7 +242,8 @@ fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, held: &Option<Arc<Run>>, reque
     peer.waits_for(&cancel);
     let origin = Origin::Unix(peer.id);
     let Request { method, target, headers, body, .. } = &request;
-    let asker = Asker { origin, held: held.clone(), cancel: &cancel, progress: None, carried, headers };
+    let asker =
+        Asker { origin, held: held.clone(), cancel: &cancel, progress: None, carried, headers, early: None };
     router::answer(daemon, &Asked { method: *method, target, body }, &asker)
 }
 

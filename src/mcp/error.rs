@@ -7,6 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
+/// MCP 2025-11-25: URLs are to be opened first; `data.elicitations` lists them.
+const URL_REQUIRED: i64 = -32042;
+
 /// How much of a tool's or a method's own text a message repeats.
 const MESSAGE_CHARS: usize = 4000;
 
@@ -81,10 +84,26 @@ impl Subject<'_> {
     pub fn refused(&self, object: Value) -> Error {
         let code = object.get("code").and_then(Value::as_i64);
         let text = object.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
-        let kind = if code == Some(INVALID_PARAMS) { Kind::Usage } else { Kind::Tool };
+        let kind = match code {
+            Some(INVALID_PARAMS) => Kind::Usage,
+            Some(URL_REQUIRED) => return self.wants_a_visit(object),
+            _ => Kind::Tool,
+        };
         let code = code.map(|c| format!(" (JSON-RPC error {c})")).unwrap_or_default();
         let text: String = text.chars().take(MESSAGE_CHARS).collect();
         self.error(kind, format!("{} answered {}: {text}{code}", self.server, self.name())).raw(object)
+    }
+
+    /// The server does nothing before something was opened (a browser, mostly); the call is over.
+    fn wants_a_visit(&self, object: Value) -> Error {
+        let mut text = format!("{} wants something opened before {}", self.server, self.name());
+        for asked in object["data"]["elicitations"].as_array().into_iter().flatten() {
+            for part in [&asked["message"], &asked["url"]] {
+                let part = part.as_str().unwrap_or_default();
+                text.push_str(&format!("\n  {}", printable(part, MESSAGE_CHARS)));
+            }
+        }
+        self.error(Kind::InputRequired, text).raw(object).hint("open it, then make the call again")
     }
 
     /// The server answered with something that cannot be used; `what` continues "x".

@@ -75,6 +75,7 @@ impl Stdio {
             stderr: Io::Piped,
             own_group: true,
             die_with_parent: true,
+            marked: true,
             ..Spawn::default()
         })
         .map_err(|e| failed(e.to_string()))?;

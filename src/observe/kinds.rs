@@ -27,6 +27,9 @@ kinds! {
     SERVER_FAILED "server.failed" "an instance did not start, or ended by itself: `instance`, `message`"
     TOOLS_CHANGED "tools.changed" "a server's list of tools is another than before: `tools`, how many"
     CALL_FINISHED "call.finished" "a tool call has an outcome: `tool`, `ms`, `outcome` (ok, or the kind of the error), `run`"
+    ELICIT_ASKED "elicit.asked" "a server asks something: `question`, `message`, `mode`, `tool`, `task`"
+    ELICIT_CLOSED "elicit.closed" "a question is over: `question`, `outcome` (accept, decline, cancel, expired, withdrawn), `by`"
+    TASK_CHANGED "task.changed" "a call goes on without its caller, or is over: `task`, `tool`, `status`"
     RUN_OPENED "run.opened" "a program begins: `run`"
     RUN_CLOSED "run.closed" "a program is over: `run`"
 }

@@ -6,7 +6,7 @@
 //! instance's own lock is taken, and never across I/O.
 
 use super::Warnings;
-use super::connect::{Cancel, Connector};
+use super::connect::{Asked, Cancel, Connector};
 use super::instance::Instance;
 use super::schema::Known;
 use super::scope::Key;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What all servers of a pool share.
@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub cache: Cache,
     pub warnings: Warnings,
     pub bus: Arc<Bus>,
+    /// Takes what servers ask while no call is under way.
+    pub asked: OnceLock<Asked>,
 }
 
 /// The lasting part of one server.
@@ -155,6 +157,7 @@ impl Core {
                 for ticket in mine {
                     let _ = ticket.answer(None);
                 }
+                instance.watch_owner();
                 start(&instance, settings.clone());
                 return Ok(Some(instance));
             }

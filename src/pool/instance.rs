@@ -26,7 +26,7 @@ use crate::proc;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where an instance is in its life.
@@ -120,6 +120,8 @@ pub(super) struct Instance {
     ending: AtomicBool,
     inner: Mutex<Inner>,
     over: Condvar,
+    /// Tells the end of the process that it belongs to; see [`Instance::watch_owner`].
+    owner: OnceLock<Option<proc::ExitWatch>>,
 }
 
 struct Inner {
@@ -177,7 +179,27 @@ impl Instance {
                 last_error: None,
             }),
             over: Condvar::new(),
+            owner: OnceLock::new(),
         })
+    }
+
+    /// Has it end as soon as the process ends that it belongs to, if it belongs to one.
+    pub fn watch_owner(self: &Arc<Self>) {
+        let Some((pid, ticks)) = self.key.pid else { return };
+        let weak = Arc::downgrade(self);
+        let ended = move || {
+            if let Some(instance) = weak.upgrade() {
+                instance.retire(End::ProcessEnded(pid), false);
+            }
+        };
+        let _ = self.owner.set(proc::on_exit(pid, ticks, ended));
+    }
+
+    /// The process that it belongs to has ended, and nobody was told: for systems that do not tell.
+    pub fn outlives_owner(&self) -> Option<u32> {
+        let told = matches!(self.owner.get(), Some(Some(_)));
+        let (pid, ticks) = self.key.pid.filter(|_| !told)?;
+        (!proc::alive(pid, ticks)).then_some(pid)
     }
 
     /// The server runs: lets those in who wait. Gives it back when the end has begun meanwhile.
@@ -470,6 +492,13 @@ impl Instance {
             started: inner.started,
             last_error: inner.last_error.clone(),
         }
+    }
+
+    /// How long nobody has been in; zero while somebody is, or waits, and while it starts.
+    pub fn idle(&self) -> Duration {
+        let inner = self.lock();
+        let busy = inner.phase == Phase::Starting || inner.in_flight > 0 || !inner.line.is_empty();
+        if busy { Duration::ZERO } else { inner.used.elapsed() }
     }
 
     /// Nobody is in, nobody waits, and nobody was for `limit`.

@@ -2,11 +2,11 @@
 //! these is safe to call at any time from any thread.
 
 use super::Pool;
+use super::connect::Cancel;
 use super::core::Core;
 use super::instance::{End, Instance, Phase};
-use super::server::{Server, Servers};
+use super::server::{Limits, Server, Servers};
 use crate::config::ServerDef;
-use crate::proc;
 use crate::settings::{self, Settings};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,8 +29,12 @@ pub struct InstanceStatus {
     pub protocol: Option<String>,
     /// The child's pid; absent for a server over HTTP.
     pub pid: Option<u32>,
+    /// The session that owns it.
+    pub session: Option<String>,
     /// Since it was started.
     pub uptime: Duration,
+    /// Since a call was last in it; zero while one is.
+    pub idle: Duration,
     /// Calls that it has answered.
     pub calls: u64,
     /// Calls that it is working on.
@@ -78,27 +82,62 @@ impl Pool {
         }
     }
 
+    /// The same for those that ask for it, and returns, when all is gone, how many there were.
+    pub fn stop_session(&self, session: &str) -> usize {
+        let mut ended = Vec::new();
+        for instance in self.instances() {
+            if instance.key.session.as_deref() == Some(session) && instance.retire(End::SessionEnded, false) {
+                ended.push(instance);
+            }
+        }
+        self.wait(&ended);
+        ended.len()
+    }
+
     /// Ends, in the background, what was idle for long, what belongs to a
     /// process that is gone, and what has died unnoticed. Call it about once a second.
-    pub fn reap(&self) {
+    /// What belongs to a session that is `kept` is never idle for too long.
+    pub fn reap(&self, kept: &dyn Fn(&str) -> bool) {
         let (servers, _) = self.servers_and_settings();
         for server in &servers {
             server.core.tidy();
-            let idle = server.usable().map(|limits| limits.idle_timeout).unwrap_or(Duration::ZERO);
+            let limits = server.usable().ok();
+            let idle = limits.map_or(Duration::ZERO, |limits| limits.idle_timeout);
+            let warm = limits.and_then(Limits::warm);
             for instance in server.core.instances() {
                 instance.notice_crash();
-                match instance.key.pid {
-                    Some((pid, ticks)) if !proc::alive(pid, ticks) => {
-                        instance.retire(End::ProcessEnded(pid), false);
-                    }
-                    _ if !idle.is_zero() && instance.is_idle_for(idle) => {
-                        instance.retire(End::Idle, false);
-                    }
-                    _ => {}
+                let stays = || {
+                    warm.as_ref().is_some_and(|key| key.text == instance.key.text)
+                        || instance.key.session.as_deref().is_some_and(kept)
+                };
+                if let Some(pid) = instance.outlives_owner() {
+                    instance.retire(End::ProcessEnded(pid), false);
+                } else if !idle.is_zero() && instance.is_idle_for(idle) && !stays() {
+                    instance.retire(End::Idle, false);
                 }
             }
         }
         self.lock().leaving.retain(|core| !core.is_empty());
+    }
+
+    /// Starts, in the background, what is to run although nobody calls and does not,
+    /// unless it is in its cool-down. Call it about once a second.
+    pub fn keep_warm(&self) {
+        let (servers, _) = self.servers_and_settings();
+        for server in &servers {
+            let Ok(limits) = server.usable() else { continue };
+            let Some(key) = limits.warm() else { continue };
+            // Does not wait: without room there is nothing to do now, and a failed start is told to its callers.
+            let now = Some(Instant::now());
+            let _ = server.core.instance(&key, &server.def, limits, &server.settings, now, &Cancel::new());
+        }
+    }
+
+    /// Forgets that these servers (all, where none is named) have failed: what is asked of them next is tried at once.
+    pub fn forgive(&self, servers: Option<&[String]>) {
+        let all = self.servers_and_settings().0;
+        let wanted = |s: &&Arc<Server>| servers.is_none_or(|names| names.contains(&s.def.name));
+        all.iter().filter(wanted).for_each(|server| server.core.forgive());
     }
 
     /// Takes over another configuration. Servers whose definition is unchanged
@@ -229,7 +268,9 @@ fn row(core: &Core, instance: &Arc<Instance>, trouble: Option<&String>) -> Insta
         },
         protocol: look.upstream.as_ref().map(|u| u.about().protocol),
         pid: look.upstream.as_ref().and_then(|u| u.pid()),
+        session: instance.key.session.clone(),
         uptime: look.started.elapsed(),
+        idle: instance.idle(),
         calls: look.calls,
         in_flight: look.in_flight,
         queue: look.queue,

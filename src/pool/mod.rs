@@ -143,7 +143,8 @@ impl Pool {
     ) -> Arc<Pool> {
         let history = settings.get(&settings::EVENTS_HISTORY);
         let bus = Bus::new(usize::try_from(history).unwrap_or(usize::MAX));
-        let shared = Arc::new(Shared { connector, cache, warnings: Warnings::default(), bus });
+        let asked = std::sync::OnceLock::new();
+        let shared = Arc::new(Shared { connector, cache, warnings: Warnings::default(), asked, bus });
         let servers = Servers::new(servers, settings, &shared, None);
         let (ended, places) = (Ended::default(), Places::default());
         Arc::new(Pool { shared, servers: Mutex::new(servers), ended, places })
@@ -152,6 +153,12 @@ impl Pool {
     /// Where everything that happens is published.
     pub fn bus(&self) -> &Arc<Bus> {
         &self.shared.bus
+    }
+
+    /// Says who takes what servers ask while no call of theirs is under way, and
+    /// so that servers may ask at all. Once, before anything is started.
+    pub fn on_question(&self, asked: Asked) {
+        let _ = self.shared.asked.set(asked);
     }
 
     /// The server of this name or identifier, whether it can be used or not.

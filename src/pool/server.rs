@@ -1,6 +1,7 @@
 //! The configured servers: their definitions with the limits that hold for
 //! each, and the look-up by name. Knows nothing of what runs.
 
+use super::Caller;
 use super::connect::Cancel;
 use super::core::{Core, Pace, Shared};
 use super::instance::{Lease, Visit};
@@ -34,6 +35,8 @@ pub(super) struct Limits {
     /// Absent: no limit.
     pub call_timeout: Option<Duration>,
     pub idle_timeout: Duration,
+    /// Kept running although nobody calls: how many.
+    pub min: usize,
     /// How many instances.
     pub max: usize,
     /// How many may wait, for one instance or for room in the table.
@@ -62,13 +65,24 @@ impl Limits {
         let start_timeout =
             options.start_timeout.unwrap_or_else(|| settings.get(&settings::POOL_START_TIMEOUT));
         let call_timeout = options.call_timeout.unwrap_or_else(|| settings.get(&settings::POOL_CALL_TIMEOUT));
+        let max = options.max.unwrap_or_else(|| count(settings.get(&settings::POOL_MAX))).max(1);
+        let min = match options.min {
+            Some(min) if min > max => {
+                return Err(Error::new(Kind::Config, format!("min {min} is more than max {max}"))
+                    .hint("lower its \"min\", or raise its \"max\" or pool.max"));
+            }
+            Some(min) => min,
+            // What holds for all servers gives way to one's own limit.
+            None => usize::try_from(settings.get(&settings::POOL_MIN)).unwrap_or(0).min(max),
+        };
         Ok(Limits {
             scope: Scope::parse(&scope)?,
             exclusive,
             start_timeout,
             call_timeout: (!call_timeout.is_zero()).then_some(call_timeout),
             idle_timeout: options.idle_timeout.unwrap_or_else(|| settings.get(&settings::POOL_IDLE_TIMEOUT)),
-            max: options.max.unwrap_or_else(|| count(settings.get(&settings::POOL_MAX))).max(1),
+            min,
+            max,
             queue: count(settings.get(&settings::POOL_QUEUE)),
             pace: Pace {
                 cool_min: settings.get(&settings::POOL_COOL_DOWN_MIN),
@@ -78,6 +92,14 @@ impl Limits {
             ttl: settings.get(&settings::CATALOG_CACHE_TTL),
             validate: settings.get(&settings::MCP_VALIDATE_ARGUMENTS),
         })
+    }
+}
+
+impl Limits {
+    /// The key whose instance is kept running although nobody calls: there is one where callers are not told apart.
+    pub fn warm(&self) -> Option<Key> {
+        let alike = matches!(self.scope, Scope::Global | Scope::Named(_));
+        (self.min > 0 && alike).then(|| self.scope.key(&Caller::default()).0)
     }
 }
 

@@ -129,7 +129,7 @@ fn hooks(instance: &Arc<Instance>) -> Hooks {
             }
         }),
         roots: Arc::new(move || roots.clone()),
-        asked: None,
+        asked: instance.core.shared.asked.get().cloned(),
         said: said(instance),
     }
 }

@@ -2,6 +2,7 @@
 //! Knows nothing of how it came to be.
 
 use super::family::Family;
+use super::marks::Mark;
 use super::sys::{check, kill, kill_group};
 use super::thread;
 use std::fmt;
@@ -78,6 +79,7 @@ type Listener = Box<dyn FnOnce(Exit) + Send>;
 struct Inner {
     pid: u32,
     leads_group: bool,
+    mark: Option<Mark>,
     pipes: Mutex<[Option<File>; 3]>,
     /// Set in the same critical section in which the child is reaped, so that
     /// whoever holds the lock and sees `None` may still use the pid.
@@ -111,12 +113,18 @@ impl Inner {
                 _ => break,
             }
         }
-        let mut exit = self.exit();
+        // What has left the group is ended before anybody hears of the end, and without
+        // the lock: a look at every process of the machine takes milliseconds.
         if self.leads_group {
             let _ = kill_group(self.pid, libc::SIGKILL);
         }
+        if let Some(mark) = &self.mark {
+            mark.end();
+        }
+        let mut exit = self.exit();
         super::census::ended(self.pid);
         let how = reap(self.pid);
+        super::strays::forget(self.pid);
         *exit = Some(how);
         self.ended.notify_all();
         // Whoever comes with a listener from now on finds the exit.
@@ -147,10 +155,16 @@ fn reap(pid: u32) -> Exit {
 
 impl Child {
     /// Takes over a process that was just forked, and starts its waiter.
-    pub(super) fn adopt(pid: u32, leads_group: bool, pipes: [Option<File>; 3]) -> io::Result<Child> {
+    pub(super) fn adopt(
+        pid: u32,
+        leads_group: bool,
+        mark: Option<Mark>,
+        pipes: [Option<File>; 3],
+    ) -> io::Result<Child> {
         let inner = Arc::new(Inner {
             pid,
             leads_group,
+            mark,
             pipes: Mutex::new(pipes),
             exit: Mutex::new(None),
             ended: Condvar::new(),
@@ -161,6 +175,7 @@ impl Child {
             // Nobody would reap it: better no child than a zombie.
             let _ = inner.signal(libc::SIGKILL);
             reap(pid);
+            super::strays::forget(pid);
             return Err(e);
         }
         Ok(Child(inner))

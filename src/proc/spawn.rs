@@ -3,6 +3,7 @@
 //! process. Knows nothing of what the children are for.
 
 use super::child::Child;
+use super::marks::{MARK, Mark};
 use super::sys::{INHERITED_NOFILE, check};
 use super::thread;
 use std::ffi::OsString;
@@ -67,6 +68,9 @@ pub struct Spawn {
     pub own_session: bool,
     /// Is killed when this process ends, however that happens.
     pub die_with_parent: bool,
+    /// Whatever it starts ends with it, however far that detached itself: its
+    /// environment gets [`MARK`](super::MARK), by which all of it is found.
+    pub marked: bool,
 }
 
 struct Job {
@@ -167,7 +171,12 @@ fn start(spawn: Spawn) -> io::Result<Child> {
     unsafe {
         command.pre_exec(move || prepare(own_session, die_with_parent.then_some(parent), nofile, &moves));
     }
-    let mut child = command.spawn().map_err(|e| explain(e, &program, cwd.as_deref()))?;
+    let mark = if spawn.marked { Mark::fresh() } else { None };
+    if let Some(mark) = &mark {
+        command.env(MARK, mark.to_string());
+    }
+    let mut child =
+        super::strays::forking(|| command.spawn()).map_err(|e| explain(e, &program, cwd.as_deref()))?;
     drop(held);
     let pipes = [
         child.stdin.take().map(|p| File::from(OwnedFd::from(p))),
@@ -177,7 +186,7 @@ fn start(spawn: Spawn) -> io::Result<Child> {
     if leads_group && die_with_parent {
         super::census::started(child.id());
     }
-    Child::adopt(child.id(), leads_group, pipes)
+    Child::adopt(child.id(), leads_group, mark, pipes)
 }
 
 /// Runs in the child between fork and exec: system calls only.

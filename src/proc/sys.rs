@@ -54,35 +54,53 @@ pub fn kill_group(leader: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(-leader, signal) }).map(drop)
 }
 
-/// The state letter, the parent and the start time of a process, from `/proc/<pid>/stat`.
-fn stat(pid: u32) -> Option<(u8, u32, u64)> {
+/// What `/proc/<pid>/stat` says of a process.
+struct Stat {
+    state: u8,
+    parent: u32,
+    session: u32,
+    started: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the name in brackets, which may itself hold brackets and blanks.
     let close = text.iter().rposition(|&b| b == b')')?;
     let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
-    // Fields 4 and 22 of the line; the state is field 3.
+    // Fields 4, 6 and 22 of the line; the state is field 3.
     let parent = fields.next()?.parse().ok()?;
-    let started = fields.nth(17)?.parse().ok()?;
-    Some((state, parent, started))
+    let session = fields.nth(1)?.parse().ok()?;
+    let started = fields.nth(15)?.parse().ok()?;
+    Some(Stat { state, parent, session, started })
 }
 
 /// When a process started, in clock ticks since boot; together with its pid
 /// this names a process once and for all (until the next boot). `None` when there is none.
 pub fn start_ticks(pid: u32) -> Option<u64> {
-    stat(pid).map(|(_, _, started)| started)
+    stat(pid).map(|stat| stat.started)
+}
+
+/// The session, in the sense of setsid(2), that a process is in.
+pub fn session(pid: u32) -> Option<u32> {
+    stat(pid).map(|stat| stat.session)
+}
+
+/// [`start_ticks`] and [`session`] in one look.
+pub fn ticks_and_session(pid: u32) -> Option<(u64, u32)> {
+    stat(pid).map(|stat| (stat.started, stat.session))
 }
 
 /// Whether the process that had this pid and start time is still running (a zombie is not).
 pub fn alive(pid: u32, start_ticks: u64) -> bool {
-    stat(pid).is_some_and(|(state, _, started)| started == start_ticks && state != b'Z' && state != b'X')
+    stat(pid).is_some_and(|s| s.started == start_ticks && s.state != b'Z' && s.state != b'X')
 }
 
 /// The parent of a process, the parent of that, and so on, up to the first process.
 pub fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
     // The table may change while it is read; so many steps are enough for any tree that is one.
-    let parent = |pid: &u32| stat(*pid).map(|(_, parent, _)| parent).filter(|p| *p > 0);
+    let parent = |pid: &u32| stat(*pid).map(|stat| stat.parent).filter(|p| *p > 0);
     std::iter::successors(parent(&pid), parent).take(256)
 }
 

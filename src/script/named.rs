@@ -217,6 +217,7 @@ mod tests {
             state: root.clone(),
             cache: root.clone(),
             runtime: root.clone(),
+            temporary: PathBuf::new(),
         };
         let cwd = root.join("a/b");
         let rows: Vec<_> = list(&cwd, &dirs, &[])

@@ -157,6 +157,7 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
         own_group: !interactive,
         own_session: false,
         die_with_parent: true,
+        marked: false,
     })
     .map_err(|e| Error::new(Kind::NoScript, format!("starting the script: {e}")))?;
     let given_up = forward_signals(&child, interactive, plan.kill_grace)?;

@@ -14,6 +14,8 @@ pub enum Setter {
     Hooks,
     /// A program that consumes events.
     Events,
+    /// The pool.
+    Pool,
     /// What starts a server made from an API's description.
     DeclaredApi,
     /// The opencode plugin.
@@ -31,6 +33,7 @@ impl Setter {
             Setter::ExecService => "the exec service",
             Setter::Hooks => "the hook runner",
             Setter::Events => "an event consumer",
+            Setter::Pool => "the pool (every server that it starts)",
             Setter::DeclaredApi => "the launcher of a declared API",
             Setter::Plugin => "the opencode plugin",
             Setter::PluginLoader => "the plugin loader",
@@ -68,7 +71,7 @@ pub(super) const CLIENT: &str = "the generated client";
 const COMMAND: &str = "the command";
 const HOOK: &str = "the hook";
 
-use Setter::{Cli, DeclaredApi, Events, ExecService, Hooks, Plugin, PluginLoader, Runner};
+use Setter::{Cli, DeclaredApi, Events, ExecService, Hooks, Plugin, PluginLoader, Pool, Runner};
 
 /// Every variable, in the order of the documentation.
 pub static VARIABLES: &[Variable] = &[
@@ -251,6 +254,13 @@ pub static VARIABLES: &[Variable] = &[
         "always",
         "the directories of named scripts, the nearest first, separated by colons",
         "the generated client (`paths.scriptDirs`)",
+    ),
+    row(
+        crate::proc::MARK,
+        &[Pool],
+        "always",
+        "which instance of which daemon the server is: `<pid>.<start>.<number>`. When the instance ends, so does whatever else carries its value, however it detached itself; `env -u MCPX_INSTANCE` lets a process go",
+        "the pool, in /proc, to end what a server has left",
     ),
     row(
         "MCPX_API_DECLARATION_SHA256",

@@ -74,7 +74,7 @@ const scenarios = {
 
 try {
   // Whoever has no person to ask says in the configuration what is answered.
-  writeFileSync(join(home, ".mcpx.json"), JSON.stringify({ mcpServers: { s: { url } } }));
+  writeFileSync(join(home, ".mcpx.json"), JSON.stringify({ mcpServers: { s: { url } }, elicit: { rules: { s: "accept" } } }));
   (scenarios[scenario] ?? tools)();
 } catch (e) {
   stderr.write(`${scenario}: ${e.message}\n`);

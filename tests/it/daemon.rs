@@ -176,9 +176,9 @@ fn stale_files_do_not_stand_in_the_way() {
     let world = World::demo();
     world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
     let daemon = world.daemons()[0].pid;
-    signal(daemon, libc::SIGKILL);
-    wait_until("the daemon to die", || (!alive(daemon)).then_some(()));
     let info = world.infos().remove(0);
+    signal(daemon, libc::SIGKILL);
+    wait_until("everything to end", || world.processes().is_empty().then_some(()));
     let file = world.state().join(format!("daemon-{}.json", info["key"].as_str().unwrap()));
     // The pid belongs to somebody else now.
     let mut reused = info.clone();

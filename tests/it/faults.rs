@@ -139,7 +139,6 @@ fn requests_of_the_server_are_answered() {
         ("ping", "\"result\":{}"),
         ("roots/list", "\"roots\""),
         ("sampling/createMessage", "\"error\""),
-        ("elicitation/create", "\"error\""),
         ("no/such/method", "-32601"),
     ] {
         let world = World::fake(&["--ask", method]);

@@ -1,6 +1,6 @@
 //! Servers that others wrote: npm's everything, filesystem and memory, and a Python one.
 
-use crate::harness::{Background, Runtime, World, free_port, tools, wait_until};
+use crate::harness::{Runtime, World, free_port, tools, wait_until};
 use serde_json::json;
 
 #[test]
@@ -67,25 +67,15 @@ fn the_python_server_tells_the_time() {
     assert_eq!(answer["time_difference"], "+9.0h", "{answer}");
 }
 
-/// The everything server over streamable HTTP, once it accepts connections.
-fn everything_at(port: u16) -> Background {
-    let script = tools::installed("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-    let mut command = std::process::Command::new(Runtime::Node26.path());
-    command.arg(script).arg("streamableHttp").env("PORT", port.to_string());
-    let server = Background::start(command);
-    wait_until("the server to listen", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
-    server
-}
-
 #[test]
 fn a_server_over_http_is_one_like_any_other() {
     let port = free_port();
-    let server = everything_at(port);
+    let server = tools::everything_at(port, "streamableHttp");
     let world = World::new()
         .server("web", json!({"url": format!("http://127.0.0.1:{port}/mcp")}))
         .server("gone", json!({"url": format!("http://127.0.0.1:{}/mcp", free_port())}))
         .with(Runtime::Deno);
-    world.mcpx(["ls"]).any_stderr().output().says(&["web", "13", "gone", "refused"]);
+    world.mcpx(["ls"]).any_stderr().output().says(&["web", "15", "gone", "refused"]);
     world.mcpx(["call", "web.echo", "message=hi"]).stdout("Echo: hi\n").check();
     let code = "return await Promise.all([1, 2, 3].map((n) => web.echo({message: `${n}`})))";
     let answer = world.mcpx(["exec", code]).run().json();
@@ -105,7 +95,7 @@ fn a_server_over_http_is_one_like_any_other() {
     assert_eq!(output.status, 76, "{output}");
 
     // Another process on the same port knows nothing of the old session.
-    let _server = everything_at(port);
+    let _server = tools::everything_at(port, "streamableHttp");
     wait_until("calls to reach it", || {
         let output = world.mcpx(["call", "web.echo", "message=back"]).output();
         (output.stdout() == "Echo: back\n").then_some(())

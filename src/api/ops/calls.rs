@@ -34,6 +34,9 @@ pub(super) static TABLE: &[Operation] = &[
         tool: "call",
         help: "call one tool",
         doc: "A call that may have reached its server is never sent again. A caller that goes away cancels it. \
+              With the header `X-Mcpx-Input: report`, and always on a channel, a server that asks something makes the \
+              answer `202` with `inputRequired`, on a channel an error of kind `input-required`; the call goes on as \
+              the task `callId`. Without it the call waits for the answer. \
               Without `context.session` the call has a session of its own, which ends with it. On a channel \
               the answer is the tool's result itself, and `\"progress\":true` beside `op` asks for progress frames.",
     },

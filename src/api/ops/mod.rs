@@ -5,7 +5,9 @@
 mod calls;
 mod daemon;
 mod observing;
+mod questions;
 mod servers;
+mod sessions;
 mod settings;
 
 use super::http::Method;
@@ -14,20 +16,27 @@ use super::http::Method;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the table describes each one")]
 pub enum Id {
+    AnswerQuestion,
     Call,
+    CancelTask,
     Channel,
     CloseRun,
     DeleteServer,
+    EndSession,
     Events,
     Health,
     Hooks,
+    KeepSession,
     Log,
     Metrics,
     Namespaces,
+    NewSession,
     OpenApi,
     OpenRun,
     PostLog,
     PutServer,
+    Question,
+    Questions,
     Refresh,
     Reload,
     Resolve,
@@ -35,12 +44,17 @@ pub enum Id {
     Schemas,
     Search,
     Servers,
+    Session,
+    Sessions,
     SetSetting,
     Setting,
     Settings,
     Shutdown,
     Stats,
     Status,
+    Task,
+    TaskResult,
+    Tasks,
     Types,
     UnsetSetting,
 }
@@ -170,8 +184,15 @@ const fn required(mut param: Param) -> Param {
 }
 
 /// The families; their order is the order of the documentation.
-static FAMILIES: &[&[Operation]] =
-    &[daemon::TABLE, calls::TABLE, servers::TABLE, settings::TABLE, observing::TABLE];
+static FAMILIES: &[&[Operation]] = &[
+    daemon::TABLE,
+    calls::TABLE,
+    questions::TABLE,
+    servers::TABLE,
+    sessions::TABLE,
+    settings::TABLE,
+    observing::TABLE,
+];
 
 /// The table.
 pub fn all() -> impl Iterator<Item = &'static Operation> {
@@ -239,7 +260,13 @@ mod tests {
         let mut names = HashSet::new();
         for op in all() {
             assert!(names.insert(op.name), "{} is there twice", op.name);
-            let path = op.path.replace("{run}", "abc").replace("{key}", "abc").replace("{name}", "abc");
+            let path = op
+                .path
+                .replace("{run}", "abc")
+                .replace("{key}", "abc")
+                .replace("{name}", "abc")
+                .replace("{session}", "abc")
+                .replace("{id}", "abc");
             let (found, values) = route(op.method, &path).unwrap();
             assert_eq!(found.id, op.id);
             let declared = op.params.iter().filter(|p| p.place == Place::Path).count();

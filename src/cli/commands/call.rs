@@ -6,14 +6,15 @@ use super::super::command::{Command, Flag, Group, MANY, Rest, example};
 use super::super::cx::{Cx, World, no_servers};
 use super::super::interrupt::Interrupt;
 use super::super::progress::Progress;
+use super::super::questions;
 use super::super::result::{Envelope, Media};
 use super::super::schemas;
 use crate::api::wire::CallRequest;
 use crate::catalog::{filter, names};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Source};
+use serde_json::value::RawValue;
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,8 +31,11 @@ pub static COMMAND: Command = Command {
             JSON as it stands. Pairs may follow an object and win over it. Words that begin with dashes go behind --.\n\n\
             The result is printed unwrapped: structured content as JSON, else text; images, audio and blobs are \
             written to files whose paths are printed. A tool's own error goes to standard error, with exit code 1. \
-            A call that may have reached its server is never sent again; Ctrl-C cancels it.",
+            A call that may have reached its server is never sent again; Ctrl-C cancels it.\n\n\
+            A server that asks for input ends it with exit code 75, the question, and how to answer it; the call \
+            goes on meanwhile, and mcpx task result collects what comes of it.",
     flags: &[
+        Flag::switch("interactive", "Ask on the terminal what the server asks, field by field"),
         Flag::switch("raw", "Print the MCP envelope as the server sent it"),
         Flag::value("media", "file|inline", "What becomes of images, audio and blobs").of("output.media"),
         Flag::value("timeout", "DURATION", "Give up after this long; 0 waits for ever")
@@ -51,6 +55,9 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let target = utf8(&cx.inv.words[0], "the tool's name")?.to_owned();
+    if cx.inv.has("interactive") {
+        questions::check_terminal()?;
+    }
     let forms = Forms::parse(&cx.inv.words[1..])?;
     let world = cx.catalog()?;
     if world.config.servers.is_empty() {
@@ -97,19 +104,27 @@ fn run(cx: &mut Cx) -> Result<u8> {
         super::super::out::note(&format!("interrupted; the call of {target} was cancelled"));
         return Ok(code);
     }
-    let result = outcome?;
-    let envelope = Envelope::read(&result);
+    let outcome = match cx.inv.has("interactive") {
+        true => questions::converse(&client, outcome),
+        false => outcome,
+    };
+    show(cx, &outcome?, &request.server, &request.tool)
+}
+
+/// Prints a tool's result; the exit code.
+pub fn show(cx: &mut Cx, result: &RawValue, server: &str, tool: &str) -> Result<u8> {
+    let envelope = Envelope::read(result);
     if cx.inv.has("raw") {
         cx.out.line(result.get())?;
         return Ok(u8::from(envelope.is_ok_and(|e| e.is_error == Some(true))));
     }
     let envelope = envelope?;
     if envelope.is_error == Some(true) {
-        return Err(envelope.into_error(&result, &request.server, &request.tool));
+        return Err(envelope.into_error(result, server, tool));
     }
-    let media = media(cx, &request.tool)?;
+    let media = media(cx, tool)?;
     if cx.json() {
-        envelope.document(&mut cx.out, &media, &request.server, &request.tool)?;
+        envelope.document(&mut cx.out, &media, server, tool)?;
     } else {
         envelope.print(&mut cx.out, &media)?;
     }
@@ -162,7 +177,6 @@ fn media(cx: &Cx, tool: &str) -> Result<Media> {
         return Ok(Media { dir: Some(world.cwd.join(dir)), private: None, stem });
     }
     // When none is configured: below the system's directory for temporary files, closed to others.
-    let tmp = cx.env.get("TMPDIR").map(PathBuf::from).filter(|p| p.is_absolute());
-    let ours = tmp.unwrap_or_else(|| PathBuf::from("/tmp")).join(format!("mcpx-{}", crate::proc::uid()));
-    Ok(Media { dir: Some(ours.join("media")), private: Some(ours), stem })
+    let dirs = &world.dirs;
+    Ok(Media { dir: Some(dirs.media()), private: Some(dirs.temporary.clone()), stem })
 }

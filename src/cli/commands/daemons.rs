@@ -6,7 +6,7 @@ use super::super::cx::Cx;
 use super::super::table::{Cell, Table, Tone};
 use super::status::since;
 use crate::api::wire::DaemonInfo;
-use crate::api::{self, info, lock::FileLock};
+use crate::api::{self, info};
 use crate::error::Result;
 use crate::paths::Dirs;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn prune(cx: &mut Cx, dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Resu
     let mut removed: Vec<PathBuf> = Vec::new();
     for (stale, live, _) in found {
         if !live {
-            removed.extend(clear(dirs, stale));
+            removed.extend(info::remove_stale(dirs, &stale.key, (stale.pid, stale.start_ticks)));
         }
     }
     if cx.json() {
@@ -96,25 +96,4 @@ fn prune(cx: &mut Cx, dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Resu
         }
     }
     Ok(0)
-}
-
-/// Removes a stale daemon's files, under its lock, so that one that is just taking its place keeps them.
-fn clear(dirs: &Dirs, stale: &DaemonInfo) -> Vec<PathBuf> {
-    let Ok(Some(lock)) = FileLock::try_now(&info::lock_path(dirs, &stale.key)) else { return Vec::new() };
-    // Looked at again now that nobody else can change it.
-    let path = info::info_path(dirs, &stale.key);
-    let same = info::read(&path)
-        .ok()
-        .flatten()
-        .is_some_and(|now| now.pid == stale.pid && now.start_ticks == stale.start_ticks);
-    let mut removed = Vec::new();
-    if same {
-        for file in [info::socket_path(dirs, &stale.key), path] {
-            if std::fs::remove_file(&file).is_ok() {
-                removed.push(file);
-            }
-        }
-    }
-    lock.remove();
-    removed
 }

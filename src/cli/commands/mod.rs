@@ -12,8 +12,10 @@ pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod elicit;
 pub mod events;
 pub mod exec;
+pub mod guard;
 pub mod help;
 pub mod hooks;
 pub mod init;
@@ -30,10 +32,12 @@ pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod session;
 pub mod settings;
 pub mod stats;
 pub mod status;
 pub mod stop;
+pub mod task;
 pub mod tools;
 pub mod types;
 pub mod version;
@@ -47,6 +51,8 @@ pub static COMMANDS: &[&Command] = &[
     &call::COMMAND,
     &exec::COMMAND,
     &run::COMMAND,
+    &elicit::COMMAND,
+    &task::COMMAND,
     &scripts::COMMAND,
     &client::COMMAND,
     &serve::COMMAND,
@@ -56,6 +62,7 @@ pub static COMMANDS: &[&Command] = &[
     &log::COMMAND,
     &stats::COMMAND,
     &hooks::COMMAND,
+    &session::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
     &stop::COMMAND,
@@ -72,6 +79,7 @@ pub static COMMANDS: &[&Command] = &[
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &guard::COMMAND,
     &complete::COMMAND,
     &docs::COMMAND,
 ];

@@ -67,8 +67,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let unreadable = |e| Error::new(Kind::Unavailable, format!("reading the log: {e}"));
     let snapshot = Arc::new(Snapshot::take(&dir(&cx.dirs()?)).map_err(unreadable)?);
     let progress = Progress::start("counting");
-    let counted =
-        report(&snapshot, about, &query, limit, thread::spawn).map_err(unreadable)?;
+    let counted = report(&snapshot, about, &query, limit, thread::spawn).map_err(unreadable)?;
     drop(progress);
     if cx.json() {
         let value = serde_json::to_value(&counted)

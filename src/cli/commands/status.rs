@@ -92,7 +92,8 @@ fn daemon(d: &Value) -> String {
     text
 }
 
-fn instances(rows: &[InstanceRow]) -> Table {
+/// A table of instances.
+pub fn instances(rows: &[InstanceRow]) -> Table {
     let mut table =
         Table::new(&["SERVER", "KEY", "STATE", "PID", "UP", "CALLS", "ACTIVE", "QUEUE", "LAST ERROR"]);
     for r in rows {

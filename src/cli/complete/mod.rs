@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(complete("mcpx --color a"), ["auto", "always"]);
         assert!(complete("mcpx call --").contains(&"--raw".to_owned()));
         assert!(!complete("mcpx call --").contains(&"--pool-max".to_owned()));
-        assert_eq!(complete("mcpx call --pool-m"), ["--pool-max"]);
+        assert_eq!(complete("mcpx call --pool-ma"), ["--pool-max"]);
         assert_eq!(complete("mcpx settings s"), ["set"]);
         assert_eq!(complete("mcpx settings get pool.max"), ["pool.max"]);
         assert_eq!(complete("mcpx settings set output.color n"), ["never"]);

@@ -265,7 +265,8 @@ mod tests {
     #[test]
     fn every_placeholder_of_a_usage_line_is_known_or_free() {
         // What a person makes up, of which nothing can be offered.
-        const FREE: &[&str] = &["word", "code", "arguments", "program", "address"];
+        const FREE: &[&str] =
+            &["word", "code", "arguments", "program", "address", "session", "time", "pid", "start"];
         const KNOWN: &[&str] = &[
             "namespace",
             "namespace>.<tool",

@@ -297,7 +297,15 @@ impl Worker {
             Some(run) => (Origin::Channel(run), carried),
             None => (Origin::Tcp, carried),
         };
-        let asker = Asker { origin, held: None, cancel: &cancel, progress: None, carried, headers: &headers };
+        let asker = Asker {
+            origin,
+            held: None,
+            cancel: &cancel,
+            progress: None,
+            carried,
+            headers: &headers,
+            early: None,
+        };
         let asked = Asked { method, target: &target, body: &body };
         let answer = router::answer(daemon, &asked, &asker);
         respond(request, answer);

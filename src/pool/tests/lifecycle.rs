@@ -182,7 +182,7 @@ fn what_is_idle_is_reaped_and_what_works_is_not() {
     let held = thread::spawn(move || other.call("b", "hold", ""));
     eventually("the call is in", || s.world.held().len() == 1);
     eventually("the idle one is gone", || {
-        s.pool.reap();
+        s.pool.reap(&|_| false);
         s.world.live().iter().all(|f| f.server == "b")
     });
     assert!(!held.is_finished());
@@ -195,7 +195,7 @@ fn an_instance_of_a_process_ends_with_it() {
     let s = Setup::new(vec![scoped("a", "pid")]);
     let me = Caller { pid: Some(std::process::id()), ..Caller::default() };
     call(&s.pool, "a", "echo", json!({}), &me, &Cancel::new(), None).unwrap();
-    s.pool.reap();
+    s.pool.reap(&|_| false);
     assert_eq!(s.pool.status()[0].state, "ready");
 
     let mut child = short_process();
@@ -205,7 +205,7 @@ fn an_instance_of_a_process_ends_with_it() {
     drop(child.stdin.take());
     child.wait().unwrap();
     eventually("its instance is gone", || {
-        s.pool.reap();
+        s.pool.reap(&|_| false);
         s.world.live().len() == 1
     });
 }
@@ -259,7 +259,7 @@ fn a_new_configuration_keeps_what_did_not_change() {
     s.world.open_gate();
     held.join().unwrap().unwrap();
     eventually("the old ones are gone", || {
-        s.pool.reap();
+        s.pool.reap(&|_| false);
         s.world.live().iter().map(|f| f.id).collect::<Vec<_>>() == [1, 4] && s.pool.status().len() == 2
     });
 }

@@ -82,6 +82,24 @@ pub static AUTOSTART_IDLE_EXIT: Setting<Duration> = Setting::new(
     .doc("A daemon in the foreground stays."),
 );
 
+pub static SESSION_IDLE_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "session.idleTimeout",
+        Kind::Duration(ms(100), YEAR, Some("never")),
+        "How long a session that nobody uses lasts",
+    )
+    .doc(
+        "What it runs by then is stopped. Its instances may be stopped before, by `pool.idleTimeout`; \
+         `mcpx session keep` puts off both.",
+    ),
+);
+
+pub static SESSION_KEEP_MOST: Setting<Duration> = Setting::new(Spec::new(
+    "session.keepMost",
+    Kind::Duration(ms(1000), YEAR, None),
+    "The longest time that a session may be kept for at once",
+));
+
 pub static RESOLVE_DIAL_TIMEOUT: Setting<Duration> = Setting::new(
     Spec::new(
         "resolve.dialTimeout",

@@ -1,9 +1,11 @@
 //! Declares the settings of what every command needs: presets, paths, output.
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
+use super::unit::YEAR;
 use crate::settings::choices::{COLOR, MEDIA};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
+use std::time::Duration;
 
 pub static PRESET: Setting<Vec<String>> = Setting::new(
     Spec::new("preset", Kind::List, "Presets to apply, in order; a later one wins").client().doc(
@@ -59,6 +61,15 @@ pub static OUTPUT_MEDIA_DIR: Setting<String> = Setting::new(
     Spec::new("output.mediaDir", Kind::Path, "Where images and audio are written")
         .client()
         .doc("Empty: `mcpx-<uid>/media` in the directory for temporary files."),
+);
+
+pub static OUTPUT_MEDIA_KEEP: Setting<Duration> = Setting::new(
+    Spec::new(
+        "output.mediaKeep",
+        Kind::Duration(Duration::ZERO, YEAR, None),
+        "How long images and audio stay that were written to the directory for temporary files",
+    )
+    .doc("0 keeps them. What is written to `output.mediaDir` is yours, and is never removed."),
 );
 
 pub static PLUMBING_STRICT_UNKNOWN_KEYS: Setting<bool> = Setting::new(

@@ -5,6 +5,7 @@ use super::unit::{DAY, GIB, HOUR, KIB, MIB, WEEK, YEAR, ms};
 use crate::settings::choices::{PROTOCOLS, SCOPES, SHARING};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
+use serde_json::Value;
 use std::time::Duration;
 
 pub static POOL_SCOPE: Setting<String> = Setting::new(
@@ -74,6 +75,15 @@ pub static POOL_KILL_GRACE: Setting<Duration> = Setting::new(
     .doc("SIGKILL to its process group follows."),
 );
 
+pub static POOL_MIN: Setting<i64> = Setting::new(
+    Spec::new("pool.min", Kind::Int(0, 4096), "How many instances of a server are kept running although nobody calls")
+        .doc(
+            "Holds for the scopes that all callers share, `global` and `named:…`, which have one instance: 1 or more \
+             starts it with the daemon, keeps it past `pool.idleTimeout`, and starts it anew when it crashes, after \
+             its cool-down. Per server: `\"mcpx\": {\"min\": …}`, at most its `max`.",
+        ),
+);
+
 pub static POOL_MAX: Setting<i64> = Setting::new(
     Spec::new("pool.max", Kind::Int(1, 4096), "How many instances of one server may run")
         .doc("Per server: `\"mcpx\": {\"max\": …}`."),
@@ -114,6 +124,32 @@ pub static UPSTREAM_PROTOCOL: Setting<String> = Setting::new(
     .doc(
         "A server's own `\"mcpx\": {\"protocol\": …}` comes first. A revision with `initialize` is what is \
          asked for; the server may answer with another one that mcpx knows.",
+    ),
+);
+
+pub static ELICIT_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "elicit.timeout",
+        Kind::Duration(ms(100), WEEK, None),
+        "How long a server's question waits for an answer",
+    )
+    .doc("Then it is cancelled. The time does not count as the call's own."),
+);
+
+pub static ELICIT_KEEP: Setting<Duration> = Setting::new(
+    Spec::new(
+        "elicit.keep",
+        Kind::Duration(ms(100), WEEK, None),
+        "How long the result of a call that went on as a task is kept",
+    )
+    .doc("`mcpx task result` collects it, any number of times."),
+);
+
+pub static ELICIT_RULES: Setting<Value> = Setting::new(
+    Spec::new("elicit.rules", Kind::Json, "Answers to servers' questions that need nobody, for CI").doc(
+        "An object maps patterns for `server` or `server.tool` to `accept`, `decline` or `cancel`, or to \
+         `{\"action\": \"accept\", \"content\": {…}}`; the longest pattern that fits decides. Accepted fields \
+         that `content` lacks get the defaults of the form; where that does not fit the form it is declined.",
     ),
 );
 

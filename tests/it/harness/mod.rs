@@ -8,7 +8,8 @@ mod process;
 pub mod tools;
 mod world;
 
+pub use command::Output;
 pub use host::{Host, VERSION_KEY, stateless};
-pub use process::{Background, alive, free_port, signal, wait_until};
+pub use process::{alive, free_port, signal, wait_until};
 pub use tools::Runtime;
 pub use world::World;

@@ -1,5 +1,6 @@
 //! Where the runtimes and servers are that `tests/tools/install` brings.
 
+use super::process::{Background, wait_until};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -84,6 +85,16 @@ pub fn npm_server(name: &str, args: &[&str]) -> Value {
     let mut all = vec![json!(script)];
     all.extend(args.iter().map(|a| json!(a)));
     json!({"command": Runtime::Node26.path(), "args": all})
+}
+
+/// The everything server at a port, over `streamableHttp` or `sse`, once it accepts connections.
+pub fn everything_at(port: u16, transport: &str) -> Background {
+    let script = installed("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let mut command = Command::new(Runtime::Node26.path());
+    command.arg(script).arg(transport).env("PORT", port.to_string());
+    let server = Background::start(command);
+    wait_until("the server to listen", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+    server
 }
 
 /// A configuration block for the Python server that tells the time.

@@ -1,0 +1,298 @@
+//! Carries out calls of tools, and lets one go on as a task when its server
+//! asks what only somebody else can answer. Knows nothing of how a call arrived.
+
+use super::answers::{caller_of, json_of, limits};
+use super::asks::tasks::{Task, Waited};
+use super::asks::{self, About};
+use super::router::{Asker, Done, Origin, Response};
+use super::runs;
+use super::selection::selection;
+use super::state::Daemon;
+use crate::api::http::Headers;
+use crate::api::wire::CallRequest;
+use crate::catalog::{ServerSchema, Tool};
+use crate::error::{Error, Kind, Result};
+use crate::mcp::{Asked, Question};
+use crate::pool::{Call, Caller, Cancel, Permit};
+use crate::proc;
+use crate::settings;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Answers a caller before its call is over; false when it has been answered.
+pub type Early = Arc<dyn Fn(&Error) -> bool + Send + Sync>;
+
+/// The header with which a caller says that it rather hears of a question than waits for its answer.
+const INPUT_HEADER: &str = "x-mcpx-input";
+
+/// Carries out a call. A caller that can be answered early, or says that it wants to
+/// know, is answered when the server asks something, and the call goes on as a task.
+pub fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Done> {
+    let reports = asker.headers.get(INPUT_HEADER).is_some_and(|v| v.trim().eq_ignore_ascii_case("report"));
+    if asker.early.is_some() || !reports {
+        return perform(daemon, call, asker).map(Done::Tool);
+    }
+    detachable(daemon, call, asker)
+}
+
+/// How a call that may be left behind comes back.
+enum News {
+    Done(Result<Box<RawValue>>),
+    Asked(Error),
+}
+
+/// A call on a thread of its own, so that the asker's can leave it.
+fn detachable(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Done> {
+    let (send, receive) = mpsc::channel();
+    let cancel = Cancel::new();
+    let inner = cancel.clone();
+    let guard = asker.cancel.on_cancel(move || inner.cancel());
+    let early: Early = {
+        let send: Mutex<Option<Sender<News>>> = Mutex::new(Some(send.clone()));
+        Arc::new(move |error| {
+            let send = send.lock().unwrap_or_else(PoisonError::into_inner).take();
+            send.is_some_and(|send| send.send(News::Asked(error.clone())).is_ok())
+        })
+    };
+    let (daemon, origin, held) = (daemon.clone(), asker.origin.clone(), asker.held.clone());
+    let (carried, progress) = (asker.carried.clone(), asker.progress.clone());
+    proc::thread::spawn("call", move || {
+        // The caller may be answered and gone long before this is over.
+        let _busy = daemon.activity.enter();
+        let headers = Headers::default();
+        let early = Some(early);
+        let asker = Asker { origin, held, cancel: &cancel, progress, carried, headers: &headers, early };
+        let _ = send.send(News::Done(perform(&daemon, call, &asker)));
+    })
+    .map_err(|e| Error::new(Kind::Busy, format!("starting a thread for a call: {e}")))?;
+    let news = receive.recv();
+    // From here on the asker's leaving is nothing to the call.
+    drop(guard);
+    match news {
+        Ok(News::Done(outcome)) => outcome.map(Done::Tool),
+        Ok(News::Asked(error)) => Ok(Done::Response(asked(&error))),
+        Err(_) => Err(Error::new(Kind::Internal, "the call broke off inside mcpx")),
+    }
+}
+
+/// `202`, with what the server asks.
+fn asked(error: &Error) -> Response {
+    let body = error.raw_value().map(Value::to_string).unwrap_or_default();
+    Response::json(Kind::InputRequired.row().status, body.into_bytes())
+}
+
+fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Box<RawValue>> {
+    let run = call.context.run.as_deref().and_then(|id| daemon.runs.get(id).ok());
+    let selection = match (call.context.selection.clone(), run) {
+        (None, Some(run)) => run.selection.clone(),
+        (said, _) => selection(said, asker),
+    };
+    if !selection.all
+        && let Some(refused) = selection.refuses(&*daemon.pool.definition(&call.server)?)
+    {
+        return Err(refused);
+    }
+    // What the request brings along comes first, then what its run did.
+    let of_run = call.context.run.as_deref().filter(|_| !matches!(asker.origin, Origin::Channel(_)));
+    let of_run = of_run.and_then(|id| daemon.runs.get(id).ok()).map(|run| run.carried()).unwrap_or_default();
+    let limit = &settings::POOL_CALL_TIMEOUT;
+    let call_timeout = asker.carried.get(limit).or_else(|| of_run.get(limit));
+    let check = &settings::MCP_VALIDATE_ARGUMENTS;
+    let validate = asker.carried.get(check).or_else(|| of_run.get(check));
+    let limits = limits(daemon, &call.context, asker);
+    let current = daemon.current();
+    let permit = |schema: &ServerSchema, tool: &Tool| {
+        let names = current.names.iter().find(|n| n.name == schema.server);
+        runs::check(&limits, names.map_or(schema.server.as_str(), |n| &n.ident), schema, tool)
+    };
+    let (caller, own) = caller_of(daemon, call.context, asker);
+    let asking = Asking::new(daemon, &call.server, &call.tool, &caller, asker);
+    let outcome = daemon.pool.call(
+        Call {
+            server: &call.server,
+            tool: &call.tool,
+            arguments: call.arguments,
+            timeout: call.timeout_ms.map(Duration::from_millis),
+            call_timeout,
+            validate,
+            permit: (!limits.is_empty()).then_some(&permit as &Permit<'_>),
+            cancel: asker.cancel,
+            progress: asker.progress.clone(),
+            asked: Some(asking.handler()),
+        },
+        &caller,
+    );
+    asking.over(daemon, &outcome);
+    if own {
+        daemon.pool.end_session(&caller.session);
+    }
+    outcome
+}
+
+/// What a call needs should its server ask something.
+struct Asking {
+    daemon: std::sync::Weak<Daemon>,
+    server: String,
+    tool: String,
+    session: String,
+    cancel: Cancel,
+    early: Option<Early>,
+    /// The task that the call has become.
+    task: Mutex<Option<Arc<Task>>>,
+    /// What was asked.
+    questions: Mutex<Vec<String>>,
+}
+
+impl Asking {
+    fn new(
+        daemon: &Arc<Daemon>,
+        server: &str,
+        tool: &str,
+        caller: &Caller,
+        asker: &Asker<'_>,
+    ) -> Arc<Asking> {
+        Arc::new(Asking {
+            daemon: Arc::downgrade(daemon),
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            session: caller.session.clone(),
+            cancel: asker.cancel.clone(),
+            early: asker.early.clone(),
+            task: Mutex::default(),
+            questions: Mutex::default(),
+        })
+    }
+
+    fn handler(self: &Arc<Self>) -> Asked {
+        let asking = self.clone();
+        Arc::new(move |question| asking.ask(question))
+    }
+
+    fn ask(&self, question: Question) {
+        // Dropped with the daemon gone, it is refused.
+        let Some(daemon) = self.daemon.upgrade() else { return };
+        let settings = daemon.current().settings.clone();
+        let about = || About {
+            tool: Some(self.tool.clone()),
+            session: self.session.clone(),
+            task: self.task(&daemon).map(|task| task.id.clone()),
+        };
+        let taken = daemon.questions.take(question, about, &settings, Some(&self.tool));
+        let Some(row) = taken else { return };
+        if let Some(id) = row["id"].as_str() {
+            self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(id.to_owned());
+        }
+        let Some(task) = self.lock().clone() else { return };
+        task.asks();
+        if let Some(early) = &self.early {
+            early(&asks::input_required(&task, &daemon.questions.list(Some(&task.id))));
+        }
+    }
+
+    /// The task that this call becomes when its caller is answered early.
+    fn task(&self, daemon: &Daemon) -> Option<Arc<Task>> {
+        self.early.as_ref()?;
+        let mut task = self.lock();
+        if task.is_none() {
+            *task = daemon.tasks.begin(&self.server, &self.tool, &self.session, self.cancel.clone()).ok();
+        }
+        task.clone()
+    }
+
+    /// The call is over, and nothing that was asked for it is of use any more.
+    fn over(&self, daemon: &Daemon, outcome: &Result<Box<RawValue>>) {
+        let asked = std::mem::take(&mut *self.questions.lock().unwrap_or_else(PoisonError::into_inner));
+        asked.iter().for_each(|id| daemon.questions.withdraw(id));
+        let Some(task) = self.lock().take() else { return };
+        if let Some(session) = daemon.tasks.finish(&task, outcome.clone()) {
+            daemon.pool.end_session(&session);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Task>>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Deserialize)]
+pub struct OfId {
+    id: String,
+}
+
+#[derive(Deserialize)]
+pub struct Answered {
+    id: String,
+    action: String,
+    content: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub struct Awaited {
+    id: String,
+    #[serde(rename = "waitMs")]
+    wait_ms: Option<u64>,
+}
+
+/// Every open question.
+pub fn questions(daemon: &Daemon) -> Result<Done> {
+    json_of(&serde_json::json!({"questions": daemon.questions.list(None)}))
+}
+
+/// One open question.
+pub fn question(daemon: &Daemon, wanted: &OfId) -> Result<Done> {
+    json_of(&daemon.questions.get(&wanted.id)?)
+}
+
+/// Answers a question.
+pub fn answer(daemon: &Daemon, answered: Answered) -> Result<Done> {
+    json_of(&daemon.questions.answer(&answered.id, &answered.action, answered.content)?)
+}
+
+/// Every task.
+pub fn tasks(daemon: &Daemon) -> Result<Done> {
+    let rows: Vec<Value> = daemon.tasks.list().iter().map(|task| row(daemon, task)).collect();
+    json_of(&serde_json::json!({"tasks": rows}))
+}
+
+/// One task, with the questions that it waits for.
+pub fn task(daemon: &Daemon, wanted: &OfId) -> Result<Done> {
+    let task = daemon.tasks.get(&wanted.id)?;
+    let mut row = row(daemon, &task);
+    let questions = daemon.questions.list(Some(&task.id));
+    if !questions.is_empty() {
+        row["questions"] = questions.into();
+    }
+    json_of(&row)
+}
+
+fn row(daemon: &Daemon, task: &Arc<Task>) -> Value {
+    task.row(daemon.questions.list(Some(&task.id)).len())
+}
+
+/// The result of a task's call, once it is there.
+pub fn result(daemon: &Daemon, wanted: &Awaited, asker: &Asker<'_>) -> Result<Done> {
+    let task = daemon.tasks.get(&wanted.id)?;
+    let open = || !daemon.questions.list(Some(&task.id)).is_empty();
+    match task.wait(wanted.wait_ms.map(Duration::from_millis), asker.cancel, &open) {
+        Waited::Finished(outcome) => outcome.map(Done::Tool),
+        Waited::Asked => {
+            let error = asks::input_required(&task, &daemon.questions.list(Some(&task.id)));
+            Ok(Done::Response(asked(&error)))
+        }
+        Waited::Working => Err(Error::new(Kind::Timeout, format!("task {} is not over yet", task.id))
+            .server(&task.server)
+            .tool(&task.tool)
+            .hint("it goes on; ask again")),
+    }
+}
+
+/// Has a task stop.
+pub fn cancel(daemon: &Daemon, wanted: &OfId) -> Result<Done> {
+    let task = daemon.tasks.get(&wanted.id)?;
+    task.cancel();
+    json_of(&row(daemon, &task))
+}
