@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo build release install test test-tools check lint docs bench bench-tools clean
+.PHONY: demo build release install test soak test-tools check lint docs bench bench-tools clean
 
 ## Builds mcpx and shows it at work on the MCP server that it carries.
 demo: release
@@ -28,6 +28,11 @@ test-tools:
 ## Every test; cargo prints the counts.
 test: test-tools
 	$(CARGO) test
+
+## Random kills at random moments and many scripts at once, for long: SOAK rounds of each.
+SOAK ?= 1000
+soak: test-tools
+	MCPX_SOAK=$(SOAK) $(CARGO) test --test it -- --nocapture soak::
 
 ## What a change must pass.
 check: lint test

@@ -437,12 +437,12 @@ pub static EVENTS: Record = Record {
 /// Records of the log.
 pub static LOG: Record = Record {
     name: "Log",
-    fields: &[always("records", Shape::List(&Shape::Record(&LOG_RECORD)), "oldest first")],
+    fields: &[always("records", Shape::List(&Shape::Record(&LOGGED)), "oldest first")],
 };
 
 /// One record of the log. Other fields may follow; what is empty is absent.
-pub static LOG_RECORD: Record = Record {
-    name: "LogRecord",
+pub static LOGGED: Record = Record {
+    name: "Logged",
     fields: &[
         always("at", Shape::Integer, "when, in milliseconds since 1970"),
         always("level", Shape::Text, "trace, debug, info, warn or error"),
@@ -479,12 +479,12 @@ pub static STATS: Record = Record {
 };
 
 /// Hooks and consumers.
-pub static HOOKS: Record = Record {
-    name: "Hooks",
+pub static LISTENERS: Record = Record {
+    name: "Listeners",
     fields: &[
         always(
             "hooks",
-            Shape::List(&Shape::Record(&HOOK)),
+            Shape::List(&Shape::Record(&LISTENER)),
             "in the order of their names in the configuration",
         ),
         always("consumers", Shape::List(&Shape::Record(&CONSUMER)), "likewise"),
@@ -492,8 +492,8 @@ pub static HOOKS: Record = Record {
 };
 
 /// A declared hook.
-pub static HOOK: Record = Record {
-    name: "Hook",
+pub static LISTENER: Record = Record {
+    name: "DeclaredHook",
     fields: &[
         always("name", Shape::Text, "its name"),
         always("events", TEXTS, "the kinds or families that it wants; empty means all"),
@@ -538,6 +538,55 @@ pub static RESOLVED: Record = Record {
     ],
 };
 
+/// Hooks of one run: each a line for the shell, or a list of words.
+pub static HOOKS: Record = Record {
+    name: "Hooks",
+    fields: &[
+        maybe("pre", Shape::Any, "before the program; when it fails or is slow the program does not run"),
+        maybe("post", Shape::Any, "after it, however it ended"),
+        maybe("onError", Shape::Any, "after it failed, before `post`"),
+        maybe("onSuccess", Shape::Any, "after it succeeded, before `post`"),
+    ],
+};
+
+static LOG_RECORD: Record = Record {
+    name: "LogRecord",
+    fields: &[
+        always("level", Shape::Text, "debug, info, warn or error"),
+        always("at", Shape::Integer, "milliseconds since 1970"),
+        always("message", Shape::Text, "the message"),
+        maybe("fields", Shape::Any, "the fields as they were given"),
+        maybe("console", Shape::Text, "the method of the console that made it"),
+        maybe("source", Shape::Text, "where it was made, `file:line:column`"),
+    ],
+};
+
+static FAILED_HOOK: Record = Record {
+    name: "FailedHook",
+    fields: &[
+        always("phase", Shape::Text, "post, onError or onSuccess"),
+        always("message", Shape::Text, "what went wrong; it changes nothing about the run"),
+    ],
+};
+
+/// `exec`.
+pub static RAN: Record = Record {
+    name: "Ran",
+    fields: &[
+        always("ok", Shape::Boolean, "the exit code is 0"),
+        always("exitCode", Shape::Integer, "as that of `mcpx exec`"),
+        always("durationMs", Shape::Any, "how long it took, in milliseconds; a number with a fraction"),
+        always("runtime", Shape::Text, "deno, bun, node, or an interpreter's name"),
+        maybe("result", Shape::Any, "the program's value"),
+        always("results", Shape::List(&Shape::Any), "what it emitted"),
+        always("logs", Shape::List(&Shape::Record(&LOG_RECORD)), "its log records"),
+        always("stdout", Shape::Text, "what it wrote to standard output"),
+        always("stderr", Shape::Text, "what it wrote to standard error, without records"),
+        maybe("error", Shape::Object, "why it failed: kind, message and what is known besides"),
+        maybe("truncated", TEXTS, "the parts that were cut at `script.captureLimit`"),
+        maybe("hooks", Shape::List(&Shape::Record(&FAILED_HOOK)), "the hooks that failed"),
+    ],
+};
 /// A server's question.
 pub static QUESTION: Record = Record {
     name: "Question",

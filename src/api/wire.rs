@@ -102,10 +102,13 @@ pub struct NamespaceRow {
     /// How many tools it offers; absent while that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
+    /// About how many tokens its tools' signatures take, a line each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
     /// One line on what it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// `ready` (schemas known), `failed` (see `error`), `disabled`, or `unknown`.
+    /// `ready` (schemas known), `locked` (known from the lock alone), `failed` (see `error`), `disabled`, or `unknown`.
     pub state: String,
     /// Why it cannot be used: the wire form of an error.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,6 +162,9 @@ pub struct OpenRun {
     /// The tools that the run may call; absent means every tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<Grant>>,
+    /// The program runs in a sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confined: bool,
 }
 
 /// The answer to `POST /v1/runs`.

@@ -36,6 +36,8 @@ struct Head {
     digest: String,
     at: u64,
     tools: usize,
+    #[serde(default)]
+    tokens: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     about: Option<String>,
     /// Lengths in bytes of the second line and of all that follows it, line ends included.
@@ -60,6 +62,8 @@ struct Meta {
 pub struct Summary {
     /// How many tools it offers.
     pub tools: usize,
+    /// About how many tokens their signatures take, a line each.
+    pub tokens: usize,
     /// What it says of itself, one line.
     pub description: Option<String>,
     /// When its schemas were read, milliseconds since 1970.
@@ -86,7 +90,7 @@ impl Cache {
     /// The head of a server's file, when it is not older than `ttl`.
     pub fn summary(&self, server: &str, digest: &str, ttl: Duration) -> Option<Summary> {
         let (_, head, _) = self.open(server, digest, ttl)?;
-        Some(Summary { tools: head.tools, description: head.about, fetched_at: head.at })
+        Some(Summary { tools: head.tools, tokens: head.tokens, description: head.about, fetched_at: head.at })
     }
 
     /// The rows of a server's tools, in its own order, when they are not older than `ttl`.
@@ -124,7 +128,9 @@ impl Cache {
     /// Stores a schema under its server and digest, readable for its owner alone,
     /// and forgets the oldest other digests of the same server.
     pub fn store(&self, schema: &ServerSchema) -> io::Result<()> {
-        let mut rows = serde_json::to_vec(&rows::rows(schema))?;
+        let light = rows::rows(schema);
+        let tokens = rows::tokens(&light);
+        let mut rows = serde_json::to_vec(&light)?;
         rows.push(b'\n');
         let mut rest = serde_json::to_vec(&Meta {
             protocol: schema.protocol.clone(),
@@ -142,6 +148,7 @@ impl Cache {
             digest: schema.digest.clone(),
             at: schema.fetched_at,
             tools: schema.tools.len(),
+            tokens,
             about: rows::about_server(schema),
             rows: rows.len() as u64,
             rest: rest.len() as u64,

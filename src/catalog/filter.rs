@@ -59,7 +59,9 @@ pub fn summary(cache: &Cache, def: &ServerDef, ttl: Duration) -> Option<Summary>
     let filter = &def.options.tools;
     if !filter.is_open() {
         let rows = cache.load_rows(&def.name, &def.digest, ttl)?;
-        summary.tools = rows.iter().filter(|row| filter.offers(&row.name)).count();
+        let offered: Vec<Row> = rows.into_iter().filter(|row| filter.offers(&row.name)).collect();
+        summary.tools = offered.len();
+        summary.tokens = rows::tokens(&offered);
     }
     Some(summary)
 }

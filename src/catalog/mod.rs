@@ -6,6 +6,7 @@ pub mod budget;
 pub mod cache;
 pub mod filter;
 mod grants;
+pub mod lock;
 pub mod names;
 pub mod refs;
 pub mod rows;

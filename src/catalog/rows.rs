@@ -48,6 +48,11 @@ pub fn rows(schema: &ServerSchema) -> Vec<Row> {
     schema.tools.iter().zip(&members).map(|(tool, member)| Row::called(tool, member)).collect()
 }
 
+/// About how many tokens a list of these tools' signatures takes, a line each.
+pub fn tokens(rows: &[Row]) -> usize {
+    rows.iter().map(|row| super::budget::tokens(&row.signature) + 1).sum()
+}
+
 /// What a server says of itself, on one line: the description it gives in
 /// `serverInfo`, else the first sentence of its instructions, else its title.
 pub fn about_server(schema: &ServerSchema) -> Option<String> {

@@ -5,6 +5,7 @@ use super::args::usage;
 use super::cx::{Cx, World};
 use super::out::{complain, note};
 use super::progress::Progress;
+use super::remote;
 use super::schemas;
 use super::script_log::ScriptLog;
 use super::table::one_line;
@@ -14,6 +15,7 @@ use crate::error::{Kind, Result};
 use crate::script::{
     self, Faults, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
 };
+use crate::settings::{DAEMON_ENDPOINT, EXEC_WHERE};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -40,8 +42,22 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         export: cx.inv.text("export")?.map(str::to_owned),
         bare: cx.inv.has("no-launcher"),
     };
+    let place = world.settings.get(&EXEC_WHERE);
+    let place = if cx.inv.has("remote") { "daemon" } else { place.as_str() };
+    if place == "daemon" {
+        return remote::run(cx, &spec, faults);
+    }
     let local = Local { settings: &world.settings, env: &cx.env, dirs: &world.dirs };
-    let prepared = script::prepare(&spec, &local, faults)?;
+    let prepared = match script::prepare(&spec, &local, faults) {
+        // Nothing here can run it, but the machine that was named may.
+        Err(e) if place == "auto" && is_far(world) && matches!(&spec.source, Source::Inline(_)) => {
+            if e.kind() != Kind::NoScript {
+                return Err(e);
+            }
+            return remote::run(cx, &spec, Faults::default());
+        }
+        outcome => outcome?,
+    };
     if let Some(text) = prepared.misread_permissions() {
         note(&text);
     }
@@ -71,6 +87,11 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         log.finish();
     }
     finish(cx, &outcome)
+}
+
+/// Whether the daemon that was named has an address, and so may be on another machine.
+fn is_far(world: &World) -> bool {
+    !world.settings.get(&DAEMON_ENDPOINT).is_empty()
 }
 
 /// The working directory of the script.
@@ -115,7 +136,11 @@ fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, 
     }
     let progress = Progress::start("opening the run");
     let client = cx.daemon(&progress)?;
-    let opened = client.open_run(&OpenRun { context: cx.context()?, tools: prepared.grants() })?;
+    let opened = client.open_run(&OpenRun {
+        context: cx.context()?,
+        tools: prepared.grants(),
+        confined: prepared.is_sandboxed(),
+    })?;
     let far = client.is_remote();
     let channel = if prepared.wants_channel() { Some(client.channel(&opened.run)?) } else { None };
     let namespaces =
@@ -166,7 +191,7 @@ fn show(cx: &mut Cx, plan: &Plan) -> Result<u8> {
 }
 
 /// Hands on what the script writes to standard error; false when its reader has left.
-fn pass_on(piece: Stderr, color: bool) -> bool {
+pub(super) fn pass_on(piece: Stderr, color: bool) -> bool {
     let mut stderr = std::io::stderr().lock();
     let written = match piece {
         Stderr::Text(bytes) => stderr.write_all(bytes),

@@ -2,9 +2,11 @@
 //! and from the daemon for the rest. Knows nothing of how it is shown.
 
 use super::cx::{Cx, World};
+use super::locking;
 use super::progress::Progress;
 use crate::api::wire::NamespaceRow;
 use crate::catalog::cache::Cache;
+use crate::catalog::lock::Lock;
 use crate::catalog::rows::{self as catalog_rows, Row};
 use crate::catalog::{ServerSchema, filter, names};
 use crate::config::{ServerDef, ServerOptions, Transport};
@@ -91,6 +93,7 @@ pub fn foreign(row: &NamespaceRow, endpoint: &str) -> ServerDef {
 pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
     let world = cx.catalog()?;
     let (cache, ttl) = cache(world);
+    let lock = locking::alone(world)?;
     let mut rows = Vec::with_capacity(world.config.servers.len());
     let mut missing = 0usize;
     for Namespace { def, ident } in namespaces(world).into_iter().filter(|n| world.selection.takes(n.def)) {
@@ -107,11 +110,14 @@ pub fn rows(cx: &Cx) -> Result<Vec<NamespaceRow>> {
             row.error = Some(problem.to_json());
         } else if !def.enabled {
             row.state = "disabled".into();
+        } else if let Some(lock) = &lock {
+            locked(lock, def, &mut row);
         } else if let Some(summary) = filter::summary(&cache, def, ttl) {
             row.state = "ready".into();
             row.tools = Some(summary.tools);
             row.description = row.description.or(summary.description);
             row.fetched_at = Some(summary.fetched_at);
+            row.tokens = Some(summary.tokens);
         } else {
             missing += 1;
         }
@@ -139,7 +145,7 @@ fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
             for row in rows.iter_mut().filter(|r| r.state == "unknown") {
                 row.error = Some(e.to_json());
             }
-            return;
+            HashMap::new()
         }
     };
     for row in rows.iter_mut().filter(|r| r.state == "unknown") {
@@ -148,6 +154,52 @@ fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
             *row = NamespaceRow { ident, description: description.or(theirs.description.clone()), ..theirs };
         }
     }
+    let Ok(world) = cx.world() else { return };
+    let cache = Cache::new(&world.dirs.cache);
+    let mut lock = None;
+    for row in rows.iter_mut() {
+        let Some(def) = world.config.server(&row.name) else { continue };
+        match row.state.as_str() {
+            // The daemon has stored it just now.
+            "ready" if row.tokens.is_none() => {
+                row.tokens = filter::summary(&cache, def, Duration::MAX).map(|s| s.tokens);
+            }
+            "failed" | "unknown" if row.error.is_some() && def.problem.is_none() => {
+                let lock = lock.get_or_insert_with(|| locking::instead(world));
+                if let Some(lock) = lock.as_ref().filter(|l| l.servers.contains_key(&row.name)) {
+                    let e = row.error.take();
+                    locked(lock, def, row);
+                    row.error = e;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A row from the lock.
+fn locked(lock: &Lock, def: &ServerDef, row: &mut NamespaceRow) {
+    match from_lock(lock, def) {
+        Ok(schema) => {
+            row.state = "locked".into();
+            row.tools = Some(schema.tools.len());
+            row.tokens = Some(catalog_rows::tokens(&catalog_rows::rows(&schema)));
+            row.description = row.description.take().or_else(|| catalog_rows::about_server(&schema));
+        }
+        Err(e) => {
+            row.state = "failed".into();
+            row.error = Some(e.to_json());
+        }
+    }
+}
+
+/// What is locked of a server, filtered.
+fn from_lock(lock: &Lock, def: &ServerDef) -> Result<ServerSchema> {
+    lock.schema(&def.name, &def.digest).map(|schema| filter::schema(def, schema)).ok_or_else(|| {
+        Error::new(Kind::NotFound, format!("{} is not in the lock", def.name))
+            .server(&def.name)
+            .hint(format!("mcpx lock {} adds it", def.name))
+    })
 }
 
 /// How long a listing waits for servers that are still starting, in milliseconds.
@@ -194,16 +246,19 @@ fn gather<'a, T>(
 ) -> Result<Vec<Known<'a, T>>> {
     let world = cx.catalog()?;
     let (cache, ttl) = cache(world);
+    let lock = locking::alone(world)?;
     let mut known: Vec<Known<T>> = Vec::with_capacity(namespaces.len());
     let mut missing: Vec<usize> = Vec::new();
     for namespace in namespaces {
         let def = namespace.def;
         let tools = match unusable(world, def) {
             Some(e) => Err(e),
+            None if lock.is_some() => {
+                lock.as_ref().map_or_else(|| Err(unknown(def)), |lock| from_lock(lock, def).map(&of))
+            }
             None => cached(&cache, def, ttl).ok_or_else(|| {
                 missing.push(known.len());
-                Error::new(Kind::Unavailable, format!("the tools of {} are not known", def.name))
-                    .server(&def.name)
+                unknown(def)
             }),
         };
         known.push(Known { namespace, tools });
@@ -213,14 +268,30 @@ fn gather<'a, T>(
     }
     let names: Vec<&str> = missing.iter().map(|i| known[*i].namespace.def.name.as_str()).collect();
     let answer = ask(cx, &names, Some(wait(world)));
+    let mut instead = None;
     for i in missing {
-        let name = known[i].namespace.def.name.clone();
-        known[i].tools = match &answer {
-            Ok(answer) => pick(answer, &name).map(&of),
+        let def = known[i].namespace.def;
+        let found = match &answer {
+            Ok(answer) => pick(answer, &def.name),
             Err(e) => Err(e.clone()),
         };
+        known[i].tools = found.map(&of).or_else(|e| {
+            // What was locked is better than nothing, and is said to be that.
+            let lock = instead.get_or_insert_with(|| locking::instead(world));
+            let schema = lock.as_ref().and_then(|lock| from_lock(lock, def).ok()).ok_or(e.clone())?;
+            super::out::note(&format!(
+                "{} is shown as it was locked: {}",
+                def.name,
+                super::table::one_line(e.message())
+            ));
+            Ok(of(schema))
+        });
     }
     Ok(known)
+}
+
+fn unknown(def: &ServerDef) -> Error {
+    Error::new(Kind::Unavailable, format!("the tools of {} are not known", def.name)).server(&def.name)
 }
 
 /// Notes in one line which servers could not be asked; why is for `mcpx ls` to say, unless there is but one.
@@ -253,6 +324,9 @@ fn missing_line(missing: &[(&str, &Error)], done: &str) -> Option<String> {
 pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
     let world = cx.catalog()?;
     let (cache, ttl) = cache(world);
+    if let (None, Some(lock)) = (unusable(world, def), locking::alone(world)?) {
+        return from_lock(&lock, def);
+    }
     match unusable(world, def) {
         Some(e) => Err(e),
         None => match filter::load(&cache, def, ttl) {

@@ -3,6 +3,7 @@
 use super::calling;
 use super::discover;
 use super::events::Event;
+use super::exec;
 use super::feed;
 use super::recording;
 use super::router::{Asker, Done, Origin, Params};
@@ -147,7 +148,7 @@ fn dispatch(
         (_, Some(_)) if !op.on_channel && !matches!(op.id, Id::OpenRun | Id::CloseRun | Id::Channel) => {
             return Err(Error::new(
                 Kind::Refused,
-                format!("{} cannot be asked by what a run with limited tools has started", op.name),
+                format!("{} cannot be asked by what a run with limits has started", op.name),
             ));
         }
         _ => {}
@@ -166,6 +167,7 @@ fn dispatch(
         },
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
         Id::Events => feed::events(daemon, params.parse(op)?, asker),
+        Id::Exec => exec::exec(daemon, params.parse(op)?, asker),
         Id::Health => json_of(&health(daemon)),
         Id::Hooks => json_of(&json!({
             "hooks": daemon.logs.hooks.rows(),
@@ -261,6 +263,11 @@ fn override_setting(daemon: &Daemon, key: String, value: Option<Value>) -> Resul
     json_of(&daemon.current().settings.row(&wanted)?)
 }
 
+/// Whether who asks is a sandboxed program, or was started by one.
+fn is_confined(asker: &Asker<'_>) -> bool {
+    asker.held.as_ref().is_some_and(|run| run.confined)
+}
+
 /// What a call, or a run that is opened, is held to.
 pub(super) fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
     if let Origin::Channel(run) = &asker.origin {
@@ -314,7 +321,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     // A run inside a run may have less than that one, never more.
     let mut limits = limits(daemon, &wanted.context, asker);
     limits.extend(wanted.tools.map(Arc::new));
-    let run = daemon.runs.open(wanted.context, tie, limits)?;
+    let run = daemon.runs.open(wanted.context, tie, limits, wanted.confined || is_confined(asker))?;
     daemon.sessions.touch_of(&run.caller);
     run.carry(asker.carried.clone());
     let usable =
@@ -450,7 +457,7 @@ fn row(current: &Current, server: &ServerDef, schema: &Result<Arc<ServerSchema>>
             row.state = "ready".into();
             row.tools = Some(schema.tools.len());
             row.fetched_at = Some(schema.fetched_at);
-            row.description = row.description.or_else(|| said_of_itself(schema));
+            row.description = row.description.or_else(|| crate::catalog::rows::about_server(schema));
         }
         Err(error) => {
             let starting = error.hint_text() == Some(STILL_STARTING);
@@ -459,19 +466,6 @@ fn row(current: &Current, server: &ServerDef, schema: &Result<Arc<ServerSchema>>
         }
     }
     row
-}
-
-/// The first line of the server's own words.
-fn said_of_itself(schema: &ServerSchema) -> Option<String> {
-    let info = schema.server_info.as_ref();
-    let text = |key: &str| info.and_then(|i| i.get(key)).and_then(Value::as_str);
-    let words = [text("description"), schema.instructions.as_deref(), text("title")];
-    words
-        .into_iter()
-        .flatten()
-        .filter_map(|t| t.lines().map(str::trim).find(|l| !l.is_empty()))
-        .next()
-        .map(str::to_owned)
 }
 
 /// The servers that were asked for, by configured name; an unknown one is an error row.

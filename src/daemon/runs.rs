@@ -24,6 +24,8 @@ const CLOSED_KEPT: usize = 10_000;
 pub enum Tie {
     /// This connection of the unix socket: the run ends with it.
     Peer(u64),
+    /// What the daemon itself runs, and closes.
+    Own,
     /// Nothing that could be watched: it ends when it is closed, with its caller's process, or by silence.
     Loose,
 }
@@ -42,10 +44,12 @@ pub struct Run {
     pub token: String,
     /// What may be called: each of the lists has to permit it.
     pub limits: Vec<Arc<Vec<Grant>>>,
+    /// Its program runs in a sandbox, which the daemon is not to open for it.
+    pub confined: bool,
     tie: Tie,
-    /// The caller's process, as it was when the run was opened.
-    process: Option<(u32, u64)>,
-    /// The session, in the sense of setsid(2), that this process was in.
+    /// The caller's process, as it was when the run was opened; the program's own for one that the daemon runs.
+    process: Mutex<Option<(u32, u64)>>,
+    /// The session, in the sense of setsid(2), that the caller's process was in.
     kernel_session: Option<u32>,
     /// The settings that hold for its calls.
     carried: Mutex<Carried>,
@@ -64,6 +68,14 @@ impl Run {
     /// The settings that hold for its calls.
     pub fn carried(&self) -> Carried {
         self.carried.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    /// The program of a run that the daemon itself runs has started.
+    pub fn started(&self, pid: u32) {
+        let process = proc::start_ticks(pid).map(|ticks| (pid, ticks));
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
+    }
+    fn process(&self) -> Option<(u32, u64)> {
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn unused_for(&self) -> Duration {
         self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
@@ -94,7 +106,13 @@ impl Runs {
     }
 
     /// Opens a run; without a session it gets one of its own.
-    pub fn open(&self, context: CallContext, tie: Tie, limits: Vec<Arc<Vec<Grant>>>) -> Result<Arc<Run>> {
+    pub fn open(
+        &self,
+        context: CallContext,
+        tie: Tie,
+        limits: Vec<Arc<Vec<Grant>>>,
+        confined: bool,
+    ) -> Result<Arc<Run>> {
         // Unguessable: whoever knows it may open the run's channel.
         let id = util::random_hex(8)?;
         let selection = context.selection.clone().map_or_else(Selection::everything, Selection::from);
@@ -114,7 +132,8 @@ impl Runs {
             token: util::random_hex(32)?,
             limits,
             tie,
-            process,
+            confined,
+            process: Mutex::new(process),
             kernel_session: known.map(|(_, (_, session))| session),
             carried: Mutex::default(),
             last_used: Mutex::new(Instant::now()),
@@ -147,16 +166,19 @@ impl Runs {
         self.lock().values().find(|run| digest(&run.token) == given).cloned()
     }
 
-    /// The open run with limits to which a process belongs: one that the run's own process started, by however many steps.
+    /// The open run with limits or in a sandbox to which a process belongs: one that the run's own process started, by however many steps.
     pub fn holding(&self, pid: u32) -> Option<Arc<Run>> {
-        let limited: Vec<Arc<Run>> = self.lock().values().filter(|r| !r.limits.is_empty()).cloned().collect();
+        let held = |run: &&Arc<Run>| !run.limits.is_empty() || run.confined;
+        let limited: Vec<Arc<Run>> = self.lock().values().filter(held).cloned().collect();
         if limited.is_empty() {
             return None;
         }
-        proc::ancestors(pid).find_map(|above| {
+        std::iter::once(pid).chain(proc::ancestors(pid)).find_map(|above| {
             limited
                 .iter()
-                .find(|run| run.process.is_some_and(|(pid, ticks)| pid == above && proc::alive(pid, ticks)))
+                // Whoever opened a run is not held to it; the program of one that the daemon runs is.
+                .filter(|run| above != pid || run.tie == Tie::Own)
+                .find(|run| run.process().is_some_and(|(pid, ticks)| pid == above && proc::alive(pid, ticks)))
                 .cloned()
         })
     }
@@ -207,7 +229,7 @@ impl Runs {
     pub fn close_abandoned(&self, idle: Duration) -> Vec<String> {
         self.close_where(|run| {
             run.tie == Tie::Loose
-                && (run.process.is_some_and(|(pid, ticks)| !proc::alive(pid, ticks))
+                && (run.process().is_some_and(|(pid, ticks)| !proc::alive(pid, ticks))
                     || !idle.is_zero() && run.unused_for() > idle)
         })
     }
@@ -306,11 +328,11 @@ mod tests {
     #[test]
     fn a_run_without_a_session_gets_one_that_ends_with_it() {
         let runs = Runs::new(Bus::new(8)).unwrap();
-        let a = runs.open(CallContext::default(), Tie::Peer(1), Vec::new()).unwrap();
-        let b = runs.open(CallContext::default(), Tie::Peer(1), Vec::new()).unwrap();
+        let a = runs.open(CallContext::default(), Tie::Peer(1), Vec::new(), false).unwrap();
+        let b = runs.open(CallContext::default(), Tie::Peer(1), Vec::new(), false).unwrap();
         assert!(a.caller.ephemeral && a.caller.session != b.caller.session && a.id != b.id);
         let named = CallContext { session: Some("s".into()), ..Default::default() };
-        let c = runs.open(named, Tie::Peer(2), Vec::new()).unwrap();
+        let c = runs.open(named, Tie::Peer(2), Vec::new(), false).unwrap();
         assert!(!c.caller.ephemeral);
         assert_eq!(runs.count(), (3, 3));
         let mut ended = runs.close_tied(1);
@@ -329,19 +351,19 @@ mod tests {
     fn a_loose_run_ends_with_its_process_or_by_silence() {
         let runs = Runs::new(Bus::new(8)).unwrap();
         let mine = CallContext { pid: Some(std::process::id()), ..Default::default() };
-        let run = runs.open(mine, Tie::Loose, Vec::new()).unwrap();
+        let run = runs.open(mine, Tie::Loose, Vec::new(), false).unwrap();
         assert!(runs.close_abandoned(Duration::ZERO).is_empty());
         assert!(runs.close_abandoned(Duration::from_secs(60)).is_empty());
         std::thread::park_timeout(Duration::from_millis(2));
         assert_eq!(runs.close_abandoned(Duration::from_millis(1)), std::slice::from_ref(&run.caller.session));
-        let gone = Run { process: Some((std::process::id(), 0)), ..unshared(&runs) };
+        let gone = Run { process: Mutex::new(Some((std::process::id(), 0))), ..unshared(&runs) };
         let id = gone.id.clone();
         runs.lock().insert(id, Arc::new(gone));
         assert_eq!(runs.close_abandoned(Duration::ZERO).len(), 1);
     }
 
     fn unshared(runs: &Runs) -> Run {
-        let run = runs.open(CallContext::default(), Tie::Loose, Vec::new()).unwrap();
+        let run = runs.open(CallContext::default(), Tie::Loose, Vec::new(), false).unwrap();
         runs.lock().remove(&run.id);
         Arc::into_inner(run).unwrap()
     }

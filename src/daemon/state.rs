@@ -3,6 +3,7 @@
 use super::asks::tasks::Tasks;
 use super::asks::{self, Questions};
 use super::events::Event;
+use super::exec::Slots;
 use super::peers::Peers;
 use super::places::Places;
 use super::recording::Logs;
@@ -37,6 +38,8 @@ pub struct Daemon {
     pub pool: Arc<Pool>,
     /// The open runs.
     pub runs: Runs,
+    /// The programs that run for others.
+    pub exec: Slots,
     /// The sessions that outlast a run.
     pub sessions: Sessions,
     /// What servers ask.
@@ -254,6 +257,7 @@ impl Daemon {
         let limit = max_connections(&current.settings);
         let daemon = Arc::new(Daemon {
             runs: Runs::new(pool.bus().clone())?,
+            exec: Slots::default(),
             questions: Questions::new(pool.bus().clone()),
             tasks: Tasks::new(pool.bus().clone()),
             pool,

@@ -131,8 +131,8 @@ fn encoded(value: &str) -> String {
     if plain { value.to_owned() } else { format!("=?base64?{}?=", base64(value.as_bytes())) }
 }
 
-/// RFC 4648, 4, with padding.
-fn base64(bytes: &[u8]) -> String {
+/// Bytes as base64 (RFC 4648, 4), with padding.
+pub fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for part in bytes.chunks(3) {

@@ -30,6 +30,7 @@ pub use ask::{Answer, Asked, Question};
 pub use cancel::{Cancel, CancelGuard};
 pub use client::{Client, Options};
 pub(crate) use era::is_stateless;
+pub use mirror::base64;
 pub(crate) use mirror::of_call as mirrored;
 pub use peer::{Hooks, Said};
 pub use start::Connect;

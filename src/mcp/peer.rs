@@ -299,7 +299,7 @@ impl Peer {
         if noise.lines == 1 {
             let start = &text[..text.len().min(NOISE_BYTES * 2)];
             noise.first = printable(String::from_utf8_lossy(start).trim(), NOISE_BYTES);
-            log::debug(format_args!("{}: no message: {}", self.server, noise.first));
+            log::warn(format_args!("{}: no message: {}", self.server, noise.first));
         }
     }
 

@@ -23,6 +23,21 @@ pub fn may_write(path: &Path) -> io::Result<()> {
     unsafe { check(libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS)).map(drop) }
 }
 
+/// How many bytes an unprivileged user may still write to the file system of a path.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut stat = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path is a string that ends in a zero, and the call fills the structure in when it succeeds.
+    let stat = unsafe {
+        check(libc::statvfs(path.as_ptr(), stat.as_mut_ptr()))?;
+        stat.assume_init()
+    };
+    // The widths of the fields differ from system to system.
+    #[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "u32 on macOS")]
+    let (blocks, size) = (stat.f_bavail as u64, stat.f_frsize as u64);
+    Ok(blocks.saturating_mul(size))
+}
+
 /// Turns the `-1` of a system call into `errno`.
 pub(super) fn check(outcome: libc::c_int) -> io::Result<libc::c_int> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome) }

@@ -16,6 +16,8 @@ pub fn variable(name: &str) -> Option<&'static Variable> {
 /// All that a script is told: the one run that is about to start.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
+    /// The exec service runs it, and not a command.
+    pub served: bool,
     /// The session key of its calls.
     pub session: String,
     /// The session that the host assigned; may be empty.
@@ -40,7 +42,7 @@ pub struct Run {
     pub call_settings: Option<String>,
     /// The daemon sees this file system.
     pub artifacts_local: bool,
-    /// The directory that mcpx was called from.
+    /// The directory that the caller was in; empty when the exec service was not told.
     pub cwd: PathBuf,
     /// The pid of this mcpx.
     pub pid: u32,
@@ -111,6 +113,10 @@ pub fn script_env(run: &Run) -> Vec<(&'static str, OsString)> {
     }
     env.push(("MCPX_LOG_LEVEL", run.log_level.clone().into()));
     env.push(("MCPX_LOG_SOURCE", run.log_source.clone().into()));
+    if run.served {
+        let sets = |name: &str| variable(name).is_some_and(|v| v.setters.iter().any(is_served));
+        env.retain(|(name, value)| sets(name) && !(*name == "MCPX_CWD" && value.is_empty()));
+    }
     env
 }
 
@@ -154,6 +160,11 @@ pub fn consumer_env(session: &str, endpoint: &str) -> Vec<(&'static str, OsStrin
         ("MCPX_SESSION_ID", session.into()),
         ("MCPX_ENDPOINT", endpoint.into()),
     ]
+}
+
+/// Whether a part sets variables of the exec service's runs.
+fn is_served(setter: &Setter) -> bool {
+    matches!(setter, Setter::ExecService | Runner)
 }
 
 /// The names that [`script_env`] may set. A script must not inherit one of
@@ -275,6 +286,18 @@ mod tests {
         assert_eq!(hook, of(Setter::Hooks));
         let consumer: HashSet<&str> = consumer_env("", "").into_iter().map(|(name, _)| name).collect();
         assert_eq!(consumer, of(Setter::Events));
+    }
+
+    #[test]
+    fn a_run_of_the_exec_service_gets_its_own_rows() {
+        let run = Run { served: true, cwd: "/w".into(), ..full() };
+        let set: HashSet<&str> = script_env(&run).into_iter().map(|(name, _)| name).collect();
+        let declared =
+            VARIABLES.iter().filter(|v| v.setters.iter().any(is_served) && !v.name.contains("_HOOK_"));
+        assert_eq!(set, declared.map(|v| v.name).collect());
+        assert!(!set.contains("MCPX_TRANSPORT_BEARER_TOKEN") && set.contains("MCPX_SETTINGS"));
+        let without = Run { cwd: PathBuf::new(), ..run };
+        assert!(!script_env(&without).iter().any(|(name, _)| *name == "MCPX_CWD"));
     }
 
     #[test]

@@ -26,9 +26,9 @@ mod variables;
 pub use faults::Faults;
 pub use launcher::{Namespace, client_module, python_module};
 pub use named::{NamedScript, list as named_scripts};
-pub use plan::{Link, Local, Plan, Prepared, RunSpec, Source, prepare};
+pub use plan::{Link, Local, Place, Plan, Prepared, RunSpec, Source, place, prepare};
 pub use records::LogRecord;
-pub use run::{Captured, Outcome, Stderr, execute};
+pub use run::{Attended, Captured, Fed, Feed, Outcome, Stderr, attend, execute};
 
 #[cfg(test)]
 mod tests;

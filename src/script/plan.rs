@@ -106,6 +106,8 @@ pub struct Link {
     pub call_settings: Option<String>,
     /// Nobody here can answer a server's question.
     pub report_input: bool,
+    /// Set by the exec service: the directory that its caller named, if it named one.
+    pub served: Option<PathBuf>,
 }
 
 /// What runs the script.
@@ -210,6 +212,39 @@ pub fn prepare(spec: &RunSpec, local: &Local, mut faults: Faults) -> Result<Prep
     })
 }
 
+/// A script that was found, and the language that its file is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// `javascript`, or the name of the interpreter that its first line or extension stands for.
+    pub language: String,
+}
+
+/// Finds a script without preparing it: for a machine that has what runs it.
+///
+/// # Errors
+/// As [`prepare`], for the script alone.
+pub fn place(wanted: &str, spec: &RunSpec, local: &Local) -> Result<Place> {
+    let interpreters = local.settings.get(&SCRIPT_INTERPRETER);
+    let places = named::Places {
+        from: &spec.from,
+        cwd: &spec.cwd,
+        dirs: local.dirs,
+        further: &local.settings.get(&SCRIPT_DIRS),
+        interpreters: &interpreters,
+    };
+    let path = dispatch::absolute(&named::find(wanted, &places)?);
+    let language = match dispatch::inspect(&path, &interpreters)?.0 {
+        Target::Js { .. } => "javascript".to_owned(),
+        Target::Interpreter { program, .. } => match dispatch::interpreter_name(Path::new(&program)) {
+            name if name.starts_with("python") => "python".to_owned(),
+            name => name,
+        },
+    };
+    Ok(Place { path, language })
+}
+
 /// Finds what runs the script.
 fn runner(
     spec: &RunSpec,
@@ -305,6 +340,11 @@ impl Prepared {
         self.permissions.profiles().iter().find_map(|p| p.misread())
     }
 
+    /// The runtime enforces limits on the script.
+    pub fn is_sandboxed(&self) -> bool {
+        matches!(&self.runner, Runner::Js { runtime, .. } if runtime.permissions.sandboxed)
+    }
+
     /// The tools that the run may call; nothing when it may call all.
     pub fn grants(&self) -> Option<Vec<Grant>> {
         self.permissions.grants()
@@ -391,7 +431,11 @@ impl Prepared {
             token: link.token,
             channel: channel.as_ref().map(|_| CHANNEL),
             call_settings: link.call_settings,
-            cwd: self.spec.cwd.clone(),
+            cwd: match &link.served {
+                Some(named) => named.clone(),
+                None => self.spec.cwd.clone(),
+            },
+            served: link.served.is_some(),
             pid: std::process::id(),
             entry: entry.clone(),
             client: client.path.clone(),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -100,21 +100,34 @@ struct Document<'a> {
     error: Option<Value>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     truncated: &'a [&'static str],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    hooks: &'a [Value],
 }
 
 impl Outcome {
-    /// The run as one JSON document: `{ok, exitCode, durationMs, runtime, result?, results[], logs[], stdout, stderr, error?, truncated[]?}`.
-    pub fn document(&self) -> Result<String> {
-        let empty = Captured::default();
-        let captured = self.captured.as_ref().unwrap_or(&empty);
-        let error = match (&self.ended, &captured.error, self.exit_code) {
+    /// Why it failed, if it did: `{kind, message, …}`.
+    pub fn error(&self) -> Option<Value> {
+        let thrown = self.captured.as_ref().and_then(|c| c.error.as_ref());
+        match (&self.ended, thrown, self.exit_code) {
             (Some(ended), ..) => Some(ended.to_json()),
             (None, Some(error), _) => Some(error.clone()),
             (None, None, 0) => None,
             (None, None, code) => {
                 Some(json!({"kind": "script", "message": format!("the script ended with exit code {code}")}))
             }
-        };
+        }
+    }
+
+    /// The run as one JSON document: `{ok, exitCode, durationMs, runtime, result?, results[], logs[], stdout, stderr, error?, truncated[]?}`.
+    pub fn document(&self) -> Result<String> {
+        self.document_with(&[])
+    }
+
+    /// The same with what became of hooks that failed, where there were any: `hooks[]`.
+    pub fn document_with(&self, hooks: &[Value]) -> Result<String> {
+        let empty = Captured::default();
+        let captured = self.captured.as_ref().unwrap_or(&empty);
+        let error = self.error();
         let document = Document {
             ok: self.exit_code == 0,
             exit_code: self.exit_code,
@@ -127,6 +140,7 @@ impl Outcome {
             stderr: String::from_utf8_lossy(&captured.stderr),
             error,
             truncated: &captured.truncated,
+            hooks,
         };
         serde_json::to_string(&document)
             .map_err(|e| Error::new(Kind::Internal, format!("writing the document of a run: {e}")))
@@ -181,6 +195,117 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
         readers.push(read_stderr(stderr, sink, leave, captured.clone(), plan.capture_limit)?);
     }
     let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
+    drain(readers);
+    let duration = started.elapsed();
+    if fresh {
+        sweep(&plan.entry);
+    }
+    let (exit_code, ended) = conclude(exit, plan.timeout.filter(|_| late), &left, &given_up);
+    let captured = captured.map(|c| std::mem::take(&mut *c.lock().unwrap_or_else(PoisonError::into_inner)));
+    Ok(Outcome { exit_code, duration, runtime: plan.runtime, ended, captured })
+}
+
+/// What an attended run says, piece by piece.
+#[derive(Debug)]
+pub enum Fed<'a> {
+    /// Standard output.
+    Stdout(&'a [u8]),
+    /// Standard error, without records.
+    Stderr(&'a [u8]),
+    /// A log record.
+    Log(&'a LogRecord),
+}
+
+/// Takes what an attended run says; called from other threads, one at a time. False ends the run.
+pub type Feed = Arc<Mutex<dyn FnMut(Fed) -> bool + Send>>;
+
+/// How a run is attended that belongs to no terminal.
+pub struct Attended<'a> {
+    /// Its standard input.
+    pub stdin: Vec<u8>,
+    /// Takes its output as it comes, when the plan does not collect it.
+    pub feed: Option<Feed>,
+    /// Is shown the process once it runs, and keeps what ends it when nobody wants it any more.
+    pub started: &'a mut dyn FnMut(&proc::Child),
+}
+
+/// Runs a plan for somebody who is not this process's own user: in a process group of its
+/// own, without a terminal and without this process's signals.
+///
+/// # Errors
+/// As [`execute`].
+pub fn attend(mut plan: Plan, attended: Attended) -> Result<Outcome> {
+    let fresh = write_files(&plan.files)?;
+    let started = Instant::now();
+    let child = proc::spawn(proc::Spawn {
+        program: plan.program.clone(),
+        args: std::mem::take(&mut plan.argv),
+        env: std::mem::take(&mut plan.env),
+        cwd: Some(plan.cwd.clone()),
+        stdin: proc::Io::Piped,
+        stdout: proc::Io::Piped,
+        stderr: proc::Io::Piped,
+        fds: plan.channel.take().map(|fd| (fd, CHANNEL)).into_iter().collect(),
+        own_group: true,
+        own_session: false,
+        die_with_parent: true,
+        marked: false,
+    })
+    .map_err(|e| Error::new(Kind::NoScript, format!("starting the script: {e}")))?;
+    (attended.started)(&child);
+    let fail = |e| Error::new(Kind::Unavailable, format!("starting a thread: {e}"));
+    if let Some(mut stdin) = child.take_stdin() {
+        let bytes = attended.stdin;
+        // A script that does not read it breaks the pipe, which is its right.
+        proc::thread::spawn("script-in", move || drop(stdin.write_all(&bytes))).map_err(fail)?;
+    }
+    let captured = plan.capture.then(|| Arc::new(Mutex::new(Captured::default())));
+    let left = Arc::new(AtomicBool::new(false));
+    let leave = {
+        let (left, child, grace) = (left.clone(), child.clone(), plan.kill_grace);
+        move || {
+            if !left.swap(true, Ordering::Relaxed) {
+                end_within(&child, grace);
+            }
+        }
+    };
+    let feed = attended.feed;
+    let fed = move |feed: &Option<Feed>, piece: Fed| match feed {
+        Some(feed) => (feed.lock().unwrap_or_else(PoisonError::into_inner))(piece),
+        None => true,
+    };
+    let mut readers = Vec::new();
+    if let Some(stdout) = child.take_stdout() {
+        let (captured, limit, feed, leave) =
+            (captured.clone(), plan.capture_limit, feed.clone(), leave.clone());
+        readers.push(reader("script-out", stdout, move |bytes| match &captured {
+            Some(captured) => {
+                let captured = &mut *captured.lock().unwrap_or_else(PoisonError::into_inner);
+                keep(&mut captured.stdout, bytes, limit, "stdout", &mut captured.truncated);
+            }
+            None if bytes.is_empty() || fed(&feed, Fed::Stdout(bytes)) => {}
+            None => leave(),
+        })?);
+    }
+    if let Some(stderr) = child.take_stderr() {
+        let sink: Sink = Box::new(move |piece| match piece {
+            Stderr::Text(bytes) => fed(&feed, Fed::Stderr(bytes)),
+            Stderr::Log(record) => fed(&feed, Fed::Log(record)),
+        });
+        readers.push(read_stderr(stderr, sink, leave, captured.clone(), plan.capture_limit)?);
+    }
+    let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
+    drain(readers);
+    if fresh {
+        sweep(&plan.entry);
+    }
+    let (exit_code, ended) = conclude(exit, plan.timeout.filter(|_| late), &left, &AtomicBool::new(false));
+    let captured = captured.map(|c| std::mem::take(&mut *c.lock().unwrap_or_else(PoisonError::into_inner)));
+    Ok(Outcome { exit_code, duration: started.elapsed(), runtime: plan.runtime, ended, captured })
+}
+
+/// Waits for the end of the output.
+fn drain(readers: Vec<Reader>) {
     let deadline = Instant::now() + DRAIN;
     for Reader { end, busy } in readers {
         let mut left = deadline.saturating_duration_since(Instant::now());
@@ -189,28 +314,31 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
             left = DRAIN;
         }
     }
-    let duration = started.elapsed();
-    if fresh {
-        sweep(&plan.entry);
+}
+
+/// The exit code, and why the script did not end by itself; `late` is the limit that it exceeded.
+fn conclude(
+    exit: Exit,
+    late: Option<Duration>,
+    left: &AtomicBool,
+    given_up: &AtomicBool,
+) -> (u8, Option<Error>) {
+    if let Some(limit) = late {
+        let limit = crate::settings::duration_text(limit);
+        let message = format!("the script was still running after {limit} and was stopped");
+        return (124, Some(Error::new(Kind::Timeout, message).hint("--timeout sets the limit; 0 is none")));
     }
-    let (exit_code, ended) = match (exit, plan.timeout) {
-        (_, Some(limit)) if late => {
-            let limit = crate::settings::duration_text(limit);
-            let message = format!("the script was still running after {limit} and was stopped");
-            (124, Some(Error::new(Kind::Timeout, message).hint("--timeout sets the limit; 0 is none")))
-        }
-        (Exit::Signal(_), _) if left.load(Ordering::Relaxed) => (READER_LEFT, None),
-        (Exit::Signal(libc::SIGKILL), _) if given_up.load(Ordering::Relaxed) => {
+    match exit {
+        Exit::Signal(_) if left.load(Ordering::Relaxed) => (READER_LEFT, None),
+        Exit::Signal(libc::SIGKILL) if given_up.load(Ordering::Relaxed) => {
             let exit = Exit::Signal(libc::SIGINT);
             (exit.code(), Some(Error::new(Kind::Script, "the script ignored an interrupt and was killed")))
         }
-        (Exit::Signal(_), _) => {
+        Exit::Signal(_) => {
             (exit.code(), Some(Error::new(Kind::Script, format!("the script was ended by {exit}"))))
         }
         _ => (exit.code(), None),
-    };
-    let captured = captured.map(|c| std::mem::take(&mut *c.lock().unwrap_or_else(PoisonError::into_inner)));
-    Ok(Outcome { exit_code, duration, runtime: plan.runtime, ended, captured })
+    }
 }
 
 /// Waits for the end; true when the time-out brought it about.

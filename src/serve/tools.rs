@@ -13,8 +13,20 @@ pub const PREFIX: &str = "mcpx_";
 
 /// Parameters that the session gives, and a model has no word in: who calls, and
 /// which servers there are for it.
-const SUPPLIED: [&str; 7] =
-    ["context", "selection", "profile", "skipDefault", "allProfiles", "waitMs", "session"];
+const SUPPLIED: [&str; 11] = [
+    "context",
+    "selection",
+    "profile",
+    "skipDefault",
+    "allProfiles",
+    "waitMs",
+    "session",
+    "sessionId",
+    "parentSessionId",
+    // One answer is all that a tool has, and what runs commands around a program is the host's to decide.
+    "output",
+    "hooks",
+];
 
 /// Where a tool's schema has its records.
 const BASE: &str = "#/$defs/";

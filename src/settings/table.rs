@@ -2,6 +2,7 @@
 //! the defaults are in `defaults.json`, and a test holds the two together.
 
 mod daemon;
+mod exec;
 mod general;
 mod observing;
 mod scripts;
@@ -10,6 +11,7 @@ mod servers;
 
 use super::declared::Declared;
 pub use daemon::*;
+pub use exec::*;
 pub use general::*;
 pub use observing::*;
 pub use scripts::*;
@@ -46,6 +48,9 @@ pub static ALL: &[&dyn Declared] = &[
     &CATALOG_CONCURRENCY,
     &CATALOG_DESCRIBE,
     &CATALOG_WAIT,
+    &CATALOG_LOCK,
+    &CATALOG_FROZEN,
+    &CATALOG_BUDGET,
     &CATALOG_PROFILE,
     &CATALOG_SKIP_DEFAULT,
     &CATALOG_ALL_PROFILES,
@@ -73,6 +78,11 @@ pub static ALL: &[&dyn Declared] = &[
     &SERVE_TOOLS,
     &SERVE_INSTRUCTIONS,
     &SERVE_LIST_TTL,
+    &EXEC_WHERE,
+    &EXEC_ENABLED,
+    &EXEC_CONCURRENCY,
+    &EXEC_TIMEOUT,
+    &EXEC_HOOK_TIMEOUT,
     &OUTPUT_JSON,
     &OUTPUT_COLOR,
     &OUTPUT_MEDIA,
@@ -93,6 +103,9 @@ pub static ALL: &[&dyn Declared] = &[
     &EVENTS_HOOK_QUEUE,
     &EVENTS_HOOK_TIMEOUT,
     &HOOKS,
+    &DOCTOR_TIMEOUT,
+    &DOCTOR_CONCURRENCY,
+    &DOCTOR_DISK_FREE,
     &DAEMON_AUTOSTART,
     &DAEMON_ENDPOINT,
     &DAEMON_CONNECT_TIMEOUT,

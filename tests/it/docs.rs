@@ -106,6 +106,33 @@ fn the_tour_of_the_readme_works() {
 }
 
 #[test]
+fn the_commands_for_ci_work_and_those_of_its_jobs_parse() {
+    let page = std::fs::read_to_string(root().join("docs/ci.md")).unwrap();
+    let world = World::new().with(Runtime::Deno);
+    world.link("mcpx", env!("CARGO_BIN_EXE_mcpx").as_ref());
+    let _ = world.mcpx(["init", "--demo"]).run();
+    for block in blocks(&page, "sh") {
+        let output = Command::new(tools::on_path("sh").unwrap())
+            .args(["-e", "-c", &block])
+            .env_clear()
+            .envs(world.environment())
+            .current_dir(world.dir())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{block}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let mut jobs = 0;
+    for line in blocks(&page, "yaml").iter().flat_map(|b| b.lines()) {
+        let found = ["run: mcpx ", "- mcpx "].iter().find_map(|part| Some(line.find(part)? + part.len()));
+        let Some(at) = found.map(|end| end - "mcpx ".len()) else { continue };
+        let words = line[at..].split_whitespace().map(std::ffi::OsString::from).collect();
+        assert!(matches!(mcpx::cli::args::parse(words), Ok(mcpx::cli::args::Parsed::Run(_))), "{line}");
+        jobs += 1;
+    }
+    assert!(jobs >= 8, "{jobs}");
+}
+
+#[test]
 fn the_configurations_of_the_pages_are_valid() {
     let mut seen = 0;
     for page in pages() {

@@ -177,7 +177,7 @@ fn a_broken_list_of_tools_says_so() {
 
 #[test]
 fn an_unknown_revision_is_told() {
-    let world = impatient(World::fake(&["--protocol", "1999-01-01"]));
+    let world = World::fake(&["--protocol", "1999-01-01"]);
     let output = world.mcpx(["call", "fake.echo", "text=x"]).status(69).any_stderr().run();
     output.says(&["fake", "1999-01-01"]);
 }

@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod browsers;
 mod call;
 mod catalog;
 mod completions;
@@ -14,15 +15,18 @@ mod constants;
 mod daemon;
 mod demo;
 mod docs;
+mod doctor;
 mod elicit;
 mod eras;
 mod events;
 mod exec;
+mod exec_service;
 mod faults;
 mod hooks;
 mod inherit_env;
 mod launcher;
 mod layers;
+mod lock;
 mod log;
 mod orphans;
 mod permissions;
@@ -35,4 +39,5 @@ mod serve;
 mod servers;
 mod sessions;
 mod settings;
+mod soak;
 mod stats;

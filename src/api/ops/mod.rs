@@ -4,6 +4,7 @@
 
 mod calls;
 mod daemon;
+mod exec;
 mod observing;
 mod questions;
 mod servers;
@@ -24,6 +25,7 @@ pub enum Id {
     DeleteServer,
     EndSession,
     Events,
+    Exec,
     Health,
     Hooks,
     KeepSession,
@@ -187,6 +189,7 @@ const fn required(mut param: Param) -> Param {
 static FAMILIES: &[&[Operation]] = &[
     daemon::TABLE,
     calls::TABLE,
+    exec::TABLE,
     questions::TABLE,
     servers::TABLE,
     sessions::TABLE,

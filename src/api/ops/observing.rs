@@ -143,7 +143,7 @@ pub(super) static TABLE: &[Operation] = &[
         method: Method::Get,
         path: "/v1/hooks",
         params: &[],
-        returns: Returns::Record(&r::HOOKS),
+        returns: Returns::Record(&r::LISTENERS),
         mutates: false,
         waits: false,
         on_channel: false,

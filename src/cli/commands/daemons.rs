@@ -80,12 +80,7 @@ fn list(cx: &mut Cx, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
 }
 
 fn prune(cx: &mut Cx, dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
-    let mut removed: Vec<PathBuf> = Vec::new();
-    for (stale, live, _) in found {
-        if !live {
-            removed.extend(info::remove_stale(dirs, &stale.key, (stale.pid, stale.start_ticks)));
-        }
-    }
+    let removed = clear_stale(dirs, found);
     if cx.json() {
         cx.out.json(&json!({"ok": true, "removed": removed}))?;
     } else if removed.is_empty() {
@@ -96,4 +91,10 @@ fn prune(cx: &mut Cx, dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Resu
         }
     }
     Ok(0)
+}
+
+/// Removes the files of every daemon that is gone; returns their paths.
+pub fn clear_stale(dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Vec<PathBuf> {
+    let stale = found.iter().filter(|(_, live, _)| !live);
+    stale.flat_map(|(d, ..)| info::remove_stale(dirs, &d.key, (d.pid, d.start_ticks))).collect()
 }

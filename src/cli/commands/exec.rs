@@ -25,6 +25,8 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("cwd", "DIRECTORY", "Run it there"),
     Flag::value("export", "NAME", "Call this export instead of the default one"),
     Flag::switch("no-launcher", "Start the program itself: no globals, and its value is not printed"),
+    Flag::switch("remote", "Run it where the daemon is; short for --exec-where daemon"),
+    Flag::switch("stdin", "With --remote: send standard input along, once it has ended"),
     Flag::switch("dry-run", "Print what would run, and run nothing"),
     Flag::switch("explain", "Say which runtime was chosen, and why"),
 ];
@@ -44,7 +46,7 @@ pub static COMMAND: Command = Command {
             With --json the run is one document: ok, exitCode, durationMs, runtime, result, results, logs, stdout, \
             stderr.",
     flags: FLAGS,
-    settings: &["script.runtimeOrder"],
+    settings: &["script.runtimeOrder", "exec.where"],
     examples: &[
         example("mcpx exec 'await demo.echo({ text: \"hi\" })'", "one call; its value is printed"),
         example(

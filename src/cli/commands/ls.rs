@@ -19,9 +19,10 @@ pub static COMMAND: Command = Command {
     rest: Rest::Mixed,
     summary: "List the namespaces: one for each configured server",
     about: "Answers from the schema cache on disk; a server is started only when the cache does not know it. \
-            A server that cannot be used is a row that says why.",
+            A server that cannot be used is a row that says why. TOKENS is about what the signatures \
+            of its tools take, a line each: four letters of a word, or two signs, are counted as one.",
     flags: &[],
-    settings: &["catalog.cacheTtl", "catalog.wait", "catalog.describe"],
+    settings: &["catalog.cacheTtl", "catalog.wait", "catalog.describe", "catalog.frozen"],
     examples: &[example("mcpx ls", "what there is"), example("mcpx --json ls", "the same for a program")],
     run,
 };
@@ -55,13 +56,19 @@ fn run(cx: &mut Cx) -> Result<u8> {
 
 /// Prints the rows as a table.
 pub fn show(cx: &mut Cx, rows: &[NamespaceRow], describe: usize) -> Result<()> {
-    let mut table = Table::new(&["NAMESPACE", "TOOLS", "DESCRIPTION"]);
+    let mut table = Table::new(&["NAMESPACE", "TOOLS", "TOKENS", "DESCRIPTION"]);
     for row in rows {
         let name =
             if row.ident == row.name { row.name.clone() } else { format!("{} ({})", row.name, row.ident) };
         let tools = row.tools.map_or_else(|| "-".to_owned(), |n| n.to_string());
         let (text, tone) = describe_row(row, describe);
-        table.row(vec![Cell::new(name).tone(Tone::Strong), Cell::number(tools), Cell::new(text).tone(tone)]);
+        let tokens = row.tokens.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        table.row(vec![
+            Cell::new(name).tone(Tone::Strong),
+            Cell::number(tools),
+            Cell::number(tokens),
+            Cell::new(text).tone(tone),
+        ]);
     }
     let text = table.render(cx.width(), cx.color());
     cx.out.text(&text)
@@ -70,6 +77,7 @@ pub fn show(cx: &mut Cx, rows: &[NamespaceRow], describe: usize) -> Result<()> {
 /// What a row says: the reason when there is one, else the description.
 fn describe_row(row: &NamespaceRow, describe: usize) -> (String, Tone) {
     match (&row.error, row.state.as_str()) {
+        (Some(e), "locked") => (format!("as it was locked: {}", Error::from_json(e).message()), Tone::Bad),
         (Some(e), state) => {
             let state = if matches!(state, "unknown" | "starting") { state } else { "failed" };
             // The hint belongs to whoever uses the server; the list only says what is wrong.

@@ -4,6 +4,8 @@
 use super::command::Command;
 
 pub mod call;
+pub mod catalog;
+pub mod check;
 pub mod client;
 pub mod complete;
 pub mod completions;
@@ -12,13 +14,16 @@ pub mod daemon;
 pub mod daemons;
 pub mod demo_server;
 pub mod docs;
+pub mod doctor;
 pub mod elicit;
 pub mod events;
 pub mod exec;
+pub mod explore;
 pub mod guard;
 pub mod help;
 pub mod hooks;
 pub mod init;
+pub mod lock;
 pub mod log;
 pub mod ls;
 pub mod man;
@@ -48,6 +53,8 @@ pub static COMMANDS: &[&Command] = &[
     &search::COMMAND,
     &tools::COMMAND,
     &types::COMMAND,
+    &catalog::COMMAND,
+    &explore::COMMAND,
     &call::COMMAND,
     &exec::COMMAND,
     &run::COMMAND,
@@ -72,8 +79,11 @@ pub static COMMANDS: &[&Command] = &[
     &resolve::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
+    &lock::COMMAND,
+    &check::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &doctor::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,
     &version::COMMAND,

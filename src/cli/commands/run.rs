@@ -20,7 +20,7 @@ pub static COMMAND: Command = Command {
             it exports as default is called with the arguments, and its value printed. A script with a first line \
             such as #!/bin/sh, or with another language's extension, runs in that interpreter.",
     flags: super::exec::FLAGS,
-    settings: &["script.runtimeOrder", "script.interpreter"],
+    settings: &["script.runtimeOrder", "script.interpreter", "exec.where"],
     examples: &[
         example("mcpx run report.mjs 2026", "a file, with an argument"),
         example("mcpx run report --format json", "a named script; the flag is its own"),

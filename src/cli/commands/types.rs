@@ -3,6 +3,7 @@
 use super::super::command::{Command, Flag, Group, MANY, Rest, example};
 use super::super::cx::{Cx, no_servers};
 use super::super::schemas;
+use crate::catalog::budget::tokens;
 use crate::catalog::ts;
 use crate::error::Result;
 use serde_json::{Value, json};
@@ -17,8 +18,11 @@ pub static COMMAND: Command = Command {
     summary: "Print TypeScript declarations of namespaces",
     about: "What a script sees: each tool with the types of its arguments and of its result, made from its JSON \
             Schemas. All namespaces, or those named.",
-    flags: &[Flag::switch("brief", "Signatures alone, without descriptions")],
-    settings: &["catalog.wait"],
+    flags: &[Flag::switch(
+        "brief",
+        "Signatures alone, without descriptions; the last line says about how many tokens they take",
+    )],
+    settings: &["catalog.wait", "catalog.frozen"],
     examples: &[
         example("mcpx types demo", "one namespace, in full"),
         example("mcpx types --brief demo", "in as few words as possible"),
@@ -43,7 +47,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
             Ok(schema) => {
                 let typescript = ts::namespace(schema, ident, brief);
                 if cx.json() {
-                    rows.push(json!({"server": name, "ident": ident, "typescript": typescript}));
+                    rows.push(json!({"server": name, "ident": ident, "typescript": typescript, "tokens": tokens(&typescript)}));
                 } else {
                     if !text.is_empty() {
                         text.push('\n');
@@ -66,6 +70,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if cx.json() {
         cx.out.json(&json!({"ok": true, "types": rows, "errors": failed}))?;
     } else {
+        if brief && !text.is_empty() {
+            text.push_str(&format!("// about {} tokens\n", tokens(&text)));
+        }
         cx.out.text(&text)?;
     }
     Ok(exit)

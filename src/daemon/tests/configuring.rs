@@ -81,7 +81,7 @@ fn a_selection_travels_with_calls_runs_and_listings() {
     // A run's selection holds for everything that its program asks for.
     let context = CallContext { selection: Some(SelectedProfiles::default()), ..Default::default() };
     let opener = running.client();
-    let opened = opener.open_run(&OpenRun { context, tools: None }).unwrap();
+    let opened = opener.open_run(&OpenRun { context, ..OpenRun::default() }).unwrap();
     assert_eq!(opened.namespaces.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["fake"]);
     let mut program = Program::new(&opener, &opened.run);
     program.send(&json!({"id": 1, "op": "namespaces"}));

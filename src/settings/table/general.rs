@@ -1,7 +1,7 @@
 //! Declares the settings of what every command needs: presets, paths, output.
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
-use super::unit::YEAR;
+use super::unit::{GIB, HOUR, YEAR, ms};
 use crate::settings::choices::{COLOR, MEDIA};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
@@ -70,6 +70,25 @@ pub static OUTPUT_MEDIA_KEEP: Setting<Duration> = Setting::new(
         "How long images and audio stay that were written to the directory for temporary files",
     )
     .doc("0 keeps them. What is written to `output.mediaDir` is yours, and is never removed."),
+);
+
+pub static DOCTOR_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "doctor.timeout",
+        Kind::Duration(ms(100), HOUR, None),
+        "How long `mcpx doctor` waits for one server",
+    )
+    .client(),
+);
+
+pub static DOCTOR_CONCURRENCY: Setting<i64> = Setting::new(
+    Spec::new("doctor.concurrency", Kind::Int(1, 64), "How many servers `mcpx doctor` starts at once")
+        .client(),
+);
+
+pub static DOCTOR_DISK_FREE: Setting<u64> = Setting::new(
+    Spec::new("doctor.diskFree", Kind::Bytes(0, 1024 * GIB), "How much room on the disk `mcpx doctor` wants")
+        .client(),
 );
 
 pub static PLUMBING_STRICT_UNKNOWN_KEYS: Setting<bool> = Setting::new(

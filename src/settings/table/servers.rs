@@ -211,6 +211,26 @@ pub static CATALOG_WAIT: Setting<Duration> = Setting::new(
     ),
 );
 
+pub static CATALOG_LOCK: Setting<String> = Setting::new(
+    Spec::new("catalog.lock", Kind::Path, "The file in which `mcpx lock` writes what every server offers")
+        .client()
+        .doc("Empty: `.mcpx.lock.json` beside the nearest configuration file."),
+);
+
+pub static CATALOG_FROZEN: Setting<bool> = Setting::new(
+    Spec::new("catalog.frozen", Kind::Bool, "List, search and type from the lock alone, and ask no server")
+        .client()
+        .flags(&["--frozen"])
+        .doc("For `mcpx check` it means that the lock must cover exactly the servers that are configured."),
+);
+
+pub static CATALOG_BUDGET: Setting<i64> = Setting::new(
+    Spec::new("catalog.budget", Kind::Int(1, 10_000_000), "How many tokens `mcpx catalog` may take")
+        .client()
+        .flags(&["--budget"])
+        .doc("An estimate: about four letters of a word, or two signs, make one."),
+);
+
 pub static CATALOG_PROFILE: Setting<Vec<String>> = Setting::new(
     Spec::new("catalog.profile", Kind::List, "Profiles whose servers are taken besides the default set")
         .client()
