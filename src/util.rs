@@ -1,6 +1,11 @@
 //! Small helpers that every layer may use: an environment snapshot, digests,
 //! atomic writes, identifiers, and the nearest name to a mistyped one.
 
+pub mod base64;
+#[cfg(test)]
+pub mod scratch;
+pub mod uri;
+
 use crate::error::{Error, Kind, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -63,6 +68,11 @@ pub fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>, digits: usize) -> S
     }
     text.truncate(digits);
     text
+}
+
+/// The SHA-256 of a text.
+pub fn sha256(text: &[u8]) -> [u8; 32] {
+    Sha256::digest(text).into()
 }
 
 /// `bytes` bytes from the system's random source, in hexadecimal.

@@ -8,17 +8,17 @@ pub mod find;
 pub mod frame;
 pub mod http;
 pub mod info;
-pub mod lock;
 pub mod ops;
 pub mod records;
 pub mod remote;
 mod resolve;
-#[cfg(test)]
-pub mod scratch;
 pub mod servers;
-pub mod uri;
 pub mod wire;
 
+pub use crate::proc::lock;
+#[cfg(test)]
+pub use crate::util::scratch;
+pub use crate::util::uri;
 pub use client::{Client, Interrupter, Reply};
 pub use find::{Boot, daemons, without_run};
 pub use resolve::{Resolved, resolve};

@@ -4,7 +4,6 @@
 
 pub mod argforms;
 pub mod args;
-pub mod base64;
 pub mod command;
 pub mod commands;
 pub mod complete;
@@ -25,6 +24,7 @@ pub mod schemas;
 mod script_log;
 pub mod table;
 pub mod topics;
+pub mod typecheck;
 
 use crate::error::{Error, Kind};
 use crate::util::Env;

@@ -2,7 +2,6 @@
 //! comes, and ends with its exit code.
 
 use super::args::usage;
-use super::base64;
 use super::cx::Cx;
 use super::interrupt::Interrupt;
 use super::out::{complain, note};
@@ -11,6 +10,7 @@ use super::running::pass_on;
 use crate::error::{Error, Kind, Result};
 use crate::script::{self, Faults, LogRecord, Place, RunSpec, Source, Stderr};
 use crate::settings::{SCRIPT_PERMISSIONS, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, SCRIPT_TYPECHECK};
+use crate::util::base64;
 use serde_json::{Map, Value, json};
 use std::io::{self, IsTerminal, Read, Write};
 

@@ -3,9 +3,9 @@
 //! never held a second time: its parts are read where they stand and written
 //! one by one. Knows nothing of how the call was made.
 
-use super::base64;
 use super::out::Out;
 use crate::error::{Error, Kind, Result};
+use crate::util::base64;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;

@@ -9,13 +9,14 @@ use super::remote;
 use super::schemas;
 use super::script_log::ScriptLog;
 use super::table::one_line;
+use super::typecheck;
 use crate::api::wire::OpenRun;
 use crate::api::{Client, find};
 use crate::error::{Kind, Result};
 use crate::script::{
     self, Faults, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
 };
-use crate::settings::{DAEMON_ENDPOINT, EXEC_WHERE};
+use crate::settings::{DAEMON_ENDPOINT, EXEC_WHERE, SCRIPT_TYPECHECK};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -64,6 +65,9 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
     if cx.inv.has("dry-run") {
         let plan = prepared.plan(offline(cx, cx.catalog()?)?);
         return show(cx, &plan);
+    }
+    if world.settings.get(&SCRIPT_TYPECHECK) {
+        typecheck::check(cx, &spec)?;
     }
     // The run lasts as long as the client that opened it.
     let (client, link) = open(cx, world, &prepared)?;

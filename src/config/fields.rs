@@ -45,6 +45,10 @@ pub(super) const OPTIONS: &[Field] = &[
     ("idleTimeout", "how long an unused instance is kept, instead of `pool.idleTimeout`"),
     ("max", "how many instances may run, instead of `pool.max`"),
     ("min", "how many instances are kept running although nobody calls, instead of `pool.min`"),
+    (
+        "oauth",
+        "who mcpx is to whoever grants access to the server at `url`: an object of `clientId`, `clientSecret`, `grant` (`authorization_code` or `client_credentials`) and `scope`; `false` switches authorisation off",
+    ),
     ("profiles", "the profiles that it belongs to, a list of names; without it, it is in the default set"),
     ("protocol", "the revision of MCP that it is spoken to in, instead of `upstream.protocol`"),
     ("scope", "what an instance is keyed by, instead of `pool.scope`"),

@@ -2,6 +2,7 @@
 //! and of a server's members, for editors that check while one types.
 
 use super::fields::{FIELDS, OPTIONS, SYNONYMS};
+use super::oauth::OAUTH;
 use crate::settings::{self, ALL, Declared, Kind};
 use serde_json::{Map, Value, json};
 
@@ -101,6 +102,7 @@ fn server() -> Value {
             "command" | "cwd" | "url" | "serverUrl" | "httpUrl" | "description" | "aliasOf" => text.clone(),
             "args" | "tools" | "excludeTools" | "extraIncludeTools" | "profiles" => texts.clone(),
             "env" | "headers" => pairs.clone(),
+            "oauth" => oauth(&text),
             "enabled" | "disabled" => flag.clone(),
             _ => match ALL.iter().find(|d| d.family() == "pool" && d.key().ends_with(&format!(".{name}"))) {
                 Some(setting) => of_kind(&setting.kind()),
@@ -131,6 +133,21 @@ fn server() -> Value {
         }),
     );
     json!({"type": "object", "properties": fields})
+}
+
+/// What an `oauth` block may hold.
+fn oauth(text: &Value) -> Value {
+    let mut members = Map::new();
+    for (name, meaning) in OAUTH {
+        let mut shape = text.clone();
+        if *name == "grant" {
+            shape["enum"] = json!(["authorization_code", "client_credentials"]);
+        }
+        shape["description"] = meaning.replace('`', "").into();
+        members.insert((*name).into(), shape);
+    }
+    let block = json!({"type": "object", "additionalProperties": false, "properties": members});
+    json!({"anyOf": [{"const": false}, block]})
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::expand::expand;
 use super::fields::{OPTIONS, PATCHED};
 use super::filter::ToolFilter;
 use super::node::{Item, Node};
+use super::oauth::{OAuthOptions, Written};
 use super::patch::Patch;
 use super::values::{Fault, Said, check_header, check_url, flag, pairs, patterns, said, texts};
 use crate::error::{Error, Kind};
@@ -87,6 +88,8 @@ pub struct ServerOptions {
     pub inherit_env: Option<Vec<String>>,
     /// The profiles that it belongs to; none is the default set.
     pub profiles: Vec<String>,
+    /// Who we are to whoever grants access to it.
+    pub oauth: OAuthOptions,
 }
 
 impl ServerOptions {
@@ -102,6 +105,9 @@ impl ServerOptions {
         self.max = self.max.or(other.max);
         self.protocol = self.protocol.take().or_else(|| other.protocol.clone());
         self.inherit_env = self.inherit_env.take().or_else(|| other.inherit_env.clone());
+        if self.oauth == OAuthOptions::default() {
+            self.oauth = other.oauth.clone();
+        }
     }
 }
 
@@ -194,6 +200,7 @@ struct Fields<'a> {
     description: Option<String>,
     /// What `inheritEnv` says.
     inherit: Vec<Said<'a>>,
+    oauth: Written<'a>,
     /// What `protocol` says.
     protocol: Option<Said<'a>>,
     options: ServerOptions,
@@ -260,7 +267,11 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
     }
     let mut digest = fields.digest_parts();
     let description = fields.own.description.take().or(fields.description.take());
-    let options = std::mem::take(&mut fields.options);
+    let mut options = std::mem::take(&mut fields.options);
+    match fields.oauth.options(place.env) {
+        Ok(oauth) => options.oauth = oauth,
+        Err(found) => drop(fault.get_or_insert(found)),
+    }
     let alias_of = fields.alias.as_ref().map(|said| said.text.to_owned());
     let transport = fields.transport(place, &mut digest).unwrap_or_else(|found| {
         fault.get_or_insert(found);
@@ -379,6 +390,7 @@ impl<'a> Fields<'a> {
                     own.inherit_env = Some(names.iter().map(|n| n.text.to_owned()).collect());
                     self.inherit = names;
                 }
+                "oauth" => self.oauth = Written::read(node)?,
                 "tools" => own.tools.only = Some(patterns(&field(), node)?),
                 "excludeTools" => own.tools.exclude = Some(patterns(&field(), node)?),
                 "extraIncludeTools" => own.tools.extra = Some(patterns(&field(), node)?),
@@ -439,6 +451,7 @@ impl<'a> Fields<'a> {
                 std::iter::once(b"inherit".as_slice()).chain(self.inherit.iter().map(|p| p.text.as_bytes())),
             );
         }
+        parts.extend(self.oauth.digest_parts());
         if let Some(protocol) = &self.protocol {
             parts.extend([b"protocol".as_slice(), protocol.text.as_bytes()]);
         }

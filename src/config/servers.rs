@@ -247,6 +247,11 @@ pub fn masked(block: &Value) -> Value {
         match (key.as_str(), value) {
             ("env" | "headers", Value::Object(pairs)) => pairs.values_mut().for_each(mask_text),
             ("env" | "headers", other) => mask_text(other),
+            ("mcpx", Value::Object(own)) => {
+                if let Some(secret) = own.get_mut("oauth").and_then(|oauth| oauth.get_mut("clientSecret")) {
+                    mask_text(secret);
+                }
+            }
             ("args", Value::Array(args)) => mask_args(args),
             ("url" | "serverUrl" | "httpUrl", Value::String(url)) => *url = mask_url(url),
             _ => {}

@@ -11,6 +11,7 @@ pub mod http;
 mod http_tests;
 pub(crate) mod jsonrpc;
 mod mirror;
+pub mod oauth;
 mod oversize;
 mod peer;
 mod pending;

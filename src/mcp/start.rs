@@ -6,6 +6,7 @@ use super::client::{Client, Inner, Link, Options, raw};
 use super::era::{self, Era, Handshake, REVISIONS, STATELESS};
 use super::error::{printable, quote_stderr, seconds};
 use super::jsonrpc;
+use super::oauth::Access;
 use super::peer::{Hooks, Limits, Peer};
 use super::stdio::{Program, Stdio};
 use super::streamable::Streamable;
@@ -13,6 +14,8 @@ use crate::config::inherit::inherited;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::log;
+use crate::paths::Dirs;
+use crate::proc;
 use crate::settings::{self, Settings};
 use crate::util::Env;
 use serde_json::value::RawValue;
@@ -43,6 +46,23 @@ pub struct Connect<'a> {
     pub remembered: Option<&'a str>,
 }
 
+/// Access that has to be granted, unless the definition says how it is had, or that none is.
+fn access(
+    def: &ServerDef,
+    url: &str,
+    headers: &[(String, String)],
+    env: &Env,
+    settings: &Settings,
+) -> Option<Access> {
+    let own = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    if own || def.options.oauth.off {
+        return None;
+    }
+    // Without a directory of its own there is nowhere to keep a login.
+    let state = Dirs::from_env(env, proc::uid()).ok()?.state;
+    Some(Access::new(&def.name, url, &def.options.oauth, env, &state, settings))
+}
+
 impl Connect<'_> {
     /// The connection, as yet without a word said.
     fn client(&self, start_timeout: Duration) -> Result<Client> {
@@ -69,8 +89,9 @@ impl Connect<'_> {
                 Link::Stdio(Stdio::start(program, &peer)?)
             }
             Transport::Http { url, headers } => {
+                let access = access(def, url, headers, env, settings);
                 let ca = settings.get(&settings::TRANSPORT_CA_FILE);
-                Link::Http(Streamable::new(url, headers, env, &ca, &peer)?)
+                Link::Http(Streamable::new(url, headers, env, &ca, &peer, access)?)
             }
         };
         Ok(Client(Arc::new(Inner {

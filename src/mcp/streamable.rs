@@ -8,6 +8,7 @@ use super::era;
 use super::error::{Subject, printable, seconds};
 use super::http::{self, Ask, Failure, Interrupt, Lease, Reply, Web};
 use super::mirror;
+use super::oauth::Access;
 use super::peer::Peer;
 use super::pending::{Event, Outcome, Slot};
 use super::sse::{Events, Next};
@@ -23,6 +24,9 @@ use std::time::{Duration, Instant};
 
 /// Redirects that one message follows; a sound server needs one, for a slash.
 const REDIRECTS: usize = 3;
+
+/// How often one message asks for another token: once for one that has ended, and as often for more scopes.
+const GRANTS: usize = 3;
 
 /// A message that is not a request is only accepted, which takes no time.
 const NOTIFY: Duration = Duration::from_secs(10);
@@ -46,6 +50,8 @@ pub(super) struct Streamable {
     url: String,
     headers: Vec<(String, String)>,
     web: Arc<Web>,
+    /// Access that has to be granted; none where the definition has a header for it, or wants none.
+    access: Option<Access>,
     session: Mutex<Session>,
     /// Held while a lost session is begun again, so that one caller does it for all.
     renewing: Mutex<()>,
@@ -62,6 +68,8 @@ struct Session {
     number: u64,
     id: Option<String>,
     protocol: Option<String>,
+    /// The token of one request; what is kept has none.
+    token: Option<String>,
 }
 
 impl Session {
@@ -97,6 +105,7 @@ impl Streamable {
         env: &Env,
         ca: &str,
         peer: &Arc<Peer>,
+        access: Option<Access>,
     ) -> Result<Arc<Streamable>> {
         let server = &peer.server;
         let web = Web::new(url, env, ca).map_err(|e| {
@@ -112,6 +121,7 @@ impl Streamable {
             url: url.to_owned(),
             headers: headers.cloned().collect(),
             web,
+            access,
             session: Mutex::default(),
             renewing: Mutex::default(),
             closing: Cancel::new(),
@@ -148,9 +158,23 @@ impl Streamable {
         lock(&self.session).protocol = Some(protocol.to_owned());
     }
 
+    /// The token to send along.
+    fn token(&self, cancel: &Cancel) -> Option<String> {
+        self.access.as_ref()?.bearer(cancel)
+    }
+
+    /// What goes along with a request that is made now.
+    fn along(&self, cancel: &Cancel) -> Session {
+        let session = lock(&self.session).clone();
+        Session { token: self.token(cancel), ..session }
+    }
+
     fn headers(&self, session: &Session, accept: &str, last_event: Option<&str>) -> Vec<(String, String)> {
         let mut all = self.headers.clone();
         let mut add = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+        if let Some(token) = &session.token {
+            add("Authorization", &format!("Bearer {token}"));
+        }
         add("Accept", accept);
         if let Some(id) = &session.id {
             add("Mcp-Session-Id", id);
@@ -190,7 +214,7 @@ impl Streamable {
         cancel: &Cancel,
         tick: Tick,
     ) -> Result<Exchange> {
-        let session = lock(&self.session).clone();
+        let mut session = self.along(cancel);
         let lease = self.web.lease();
         let _guard = interrupt_on(cancel, lease.interrupter());
         let mut url = self.url.clone();
@@ -199,7 +223,8 @@ impl Streamable {
             said = mirror::of_request(subject.method, subject.params);
             said.extend_from_slice(subject.mirrored);
         }
-        for _ in 0..=REDIRECTS {
+        let (mut redirects, mut grants) = (0, 0);
+        while redirects <= REDIRECTS {
             let sent = self.post(&lease, &session, &url, line, &said, left(deadline));
             // Set before anybody can hear of a failure: only a certain "not sent" takes it back.
             slot.sent.store(!matches!(sent, Err(Failure::NotSent(_))), Ordering::Release);
@@ -221,12 +246,30 @@ impl Streamable {
                         return Err(self.misplaced(&location));
                     };
                     url = next;
+                    redirects += 1;
                     drop(reply);
+                }
+                status if grants < GRANTS && self.may_be_granted(status, &reply) => {
+                    grants += 1;
+                    let challenge = reply.header("www-authenticate").map(str::to_owned);
+                    drop(reply);
+                    // It was refused before anything was done with it.
+                    slot.sent.store(false, Ordering::Release);
+                    if let Some(access) = &self.access {
+                        access.refused(status, challenge.as_deref(), session.token.as_deref(), cancel)?;
+                    }
+                    session.token = self.token(cancel);
                 }
                 status => return self.refused(subject, status, &mut reply, &session),
             }
         }
         Err(self.unusable(Kind::Unavailable, format!("redirected more than {REDIRECTS} times")))
+    }
+
+    /// Whether what the server refuses could be had with another token (RFC 6750, 3.1).
+    fn may_be_granted(&self, status: u16, reply: &Reply) -> bool {
+        let header = reply.header("www-authenticate").unwrap_or_default().to_ascii_lowercase();
+        self.access.is_some() && (status == 401 || status == 403 && header.contains("insufficient_scope"))
     }
 
     fn unusable(&self, kind: Kind, what: String) -> Error {
@@ -424,7 +467,7 @@ impl Streamable {
         timeout: Option<Duration>,
         silence: Option<Duration>,
     ) -> Result<Reply, Failure> {
-        let session = lock(&self.session).clone();
+        let session = self.along(&self.closing);
         let headers = self.headers(&session, "text/event-stream", last_event);
         lease.send(&Ask {
             method: "GET",
@@ -470,7 +513,7 @@ impl Streamable {
             if session.number != lost {
                 return Ok(());
             }
-            *session = Session { number: lost + 1, id: None, protocol: None };
+            *session = Session { number: lost + 1, ..Session::default() };
         }
         log::info(format_args!("the server {} has lost its session; beginning another", self.peer.server));
         begin()
@@ -478,7 +521,7 @@ impl Streamable {
 
     /// Sends a notification or an answer, and does not care what comes of it.
     pub fn notify(&self, line: Vec<u8>) {
-        let session = lock(&self.session).clone();
+        let session = self.along(&self.closing);
         let lease = self.web.lease();
         match self.post(&lease, &session, &self.url, &line, &[], Some(NOTIFY)) {
             Ok(mut reply) => drop(reply.read(64 * 1024)),
@@ -503,7 +546,7 @@ impl Streamable {
     /// Ends everything, and the session with it; the server gets `patience` to hear of that.
     pub fn stop(&self, patience: Duration) {
         self.abandon();
-        let session = lock(&self.session).clone();
+        let session = self.along(&Cancel::new());
         if session.id.is_none() || patience.is_zero() {
             return;
         }

@@ -8,6 +8,7 @@ mod exits;
 mod family;
 mod find;
 mod hangup;
+pub mod lock;
 mod marks;
 pub mod signals;
 mod sockets;

@@ -41,6 +41,16 @@ pub fn hoisted(code: &str) -> Option<(String, String)> {
     Some((before, String::from_utf8(rest).ok()?))
 }
 
+/// The static imports of code on one line, and the code with blanks in their places; none when it is to stay a module.
+pub fn parted(code: &str) -> (String, String) {
+    let Some((_, rest)) = hoisted(code) else { return (String::new(), code.to_owned()) };
+    let line = |import: &Import| {
+        let text = without_comments(&code[import.whole.clone()]).replace(['\n', '\r'], " ");
+        format!("{};", text.trim_end_matches(';'))
+    };
+    (scan(code).imports.iter().map(line).collect(), rest)
+}
+
 /// An import as statements; nothing when it has a form that is not known. One of types alone is empty.
 fn dynamic(code: &str, import: &Import) -> Option<String> {
     let clause = without_comments(&code[import.clause.clone()]);

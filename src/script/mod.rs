@@ -24,6 +24,7 @@ mod shown;
 mod variables;
 
 pub use faults::Faults;
+pub use imports::parted;
 pub use launcher::{Namespace, client_module, python_module};
 pub use named::{NamedScript, list as named_scripts};
 pub use plan::{Link, Local, Place, Plan, Prepared, RunSpec, Source, place, prepare};

@@ -3,6 +3,7 @@
 
 use super::command::Command;
 
+pub mod auth;
 pub mod call;
 pub mod catalog;
 pub mod check;
@@ -79,6 +80,7 @@ pub static COMMANDS: &[&Command] = &[
     &resolve::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
+    &auth::COMMAND,
     &lock::COMMAND,
     &check::COMMAND,
     &config::COMMAND,

@@ -27,7 +27,7 @@ impl Streamable {
     /// the server has to tell, and is made again when the answer ends.
     pub fn listen_statelessly(self: &Arc<Self>, method: &'static str, line: Vec<u8>) {
         self.hear_with(move |http, lease, _| {
-            let session = lock(&http.session).clone();
+            let session = http.along(&http.closing);
             let mut headers = http.headers(&session, "application/json, text/event-stream", None);
             headers.push(("Content-Type".into(), "application/json".into()));
             headers.extend(mirror::of_request(method, None));

@@ -174,6 +174,47 @@ pub static MCP_VALIDATE_ARGUMENTS: Setting<bool> = Setting::new(
     .doc("Off: the server alone judges them."),
 );
 
+pub static OAUTH_CLIENT_METADATA_URL: Setting<String> = Setting::new(
+    Spec::new(
+        "oauth.clientMetadataUrl",
+        Kind::Text,
+        "The https address of a document that describes this client to whoever grants access",
+    )
+    .doc("Empty: mcpx registers itself where it has to. See the draft *OAuth Client ID Metadata Document*."),
+);
+
+pub static OAUTH_CALLBACK_PORT: Setting<i64> = Setting::new(
+    Spec::new(
+        "oauth.callbackPort",
+        Kind::Int(0, 65_535),
+        "The port of 127.0.0.1 where a login in a browser ends",
+    )
+    .client()
+    .doc("0 takes a free one."),
+);
+
+pub static OAUTH_BROWSER: Setting<String> = Setting::new(
+    Spec::new("oauth.browser", Kind::Text, "The program that `mcpx auth login` opens an address with")
+        .client()
+        .env(&["BROWSER"])
+        .doc("Empty: `xdg-open`, or `open` on macOS. The address is its one argument; `none` opens nothing."),
+);
+
+pub static OAUTH_LOGIN_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "oauth.loginTimeout",
+        Kind::Duration(ms(100), DAY, None),
+        "How long a person may take to log in",
+    )
+    .client(),
+);
+
+pub static OAUTH_TIMEOUT: Setting<Duration> = Setting::new(Spec::new(
+    "oauth.timeout",
+    Kind::Duration(ms(100), HOUR, None),
+    "How long one request to whoever grants access may take",
+));
+
 pub static CATALOG_CACHE_TTL: Setting<Duration> = Setting::new(
     Spec::new(
         "catalog.cacheTtl",

@@ -86,7 +86,7 @@ fn still_there(file: &File, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::scratch::Scratch;
+    use crate::util::scratch::Scratch;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,5 +1,35 @@
-//! Decodes base64 (RFC 4648, both alphabets, padding optional, line ends
-//! ignored), as images, audio and blobs arrive in it.
+//! Base64 (RFC 4648): decodes both alphabets, padding optional, line ends
+//! ignored, as images, audio and blobs arrive in it; encodes into either alphabet.
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Encodes with padding, as in an Authorization header.
+pub fn encode(bytes: &[u8]) -> String {
+    let mut out = letters(bytes, STANDARD);
+    while !out.len().is_multiple_of(4) {
+        out.push('=');
+    }
+    out
+}
+
+/// Encodes for a URL, without padding (RFC 7636, appendix A).
+pub fn encode_url(bytes: &[u8]) -> String {
+    letters(bytes, URL)
+}
+
+fn letters(bytes: &[u8], alphabet: &[u8; 64]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let held =
+            chunk.iter().fold(0u32, |held, byte| held << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for at in 0..=chunk.len() {
+            let letter = alphabet[(held >> (18 - 6 * at) & 63) as usize];
+            out.push(char::from(letter));
+        }
+    }
+    out
+}
 
 /// The bytes that `text` stands for; the offset of the first character that cannot be base64 otherwise.
 pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
@@ -35,7 +65,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode, encode_url};
 
     #[test]
     fn the_vectors_of_the_rfc() {
@@ -50,6 +80,13 @@ mod tests {
         ] {
             assert_eq!(decode(text).unwrap(), plain.as_bytes(), "{text}");
         }
+        for (plain, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(encode(plain.as_bytes()), text);
+            assert_eq!(encode_url(plain.as_bytes()), text.trim_end_matches('='));
+        }
+        assert_eq!((encode(&[0xfb, 0xff]), encode_url(&[0xfb, 0xff])), ("+/8=".into(), "-_8".into()));
         assert_eq!(decode("-_8=").unwrap(), [0xfb, 0xff]);
         assert_eq!(decode("+/8=").unwrap(), [0xfb, 0xff]);
     }
