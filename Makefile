@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo build release install test soak test-tools check lint docs bench bench-tools clean
+.PHONY: demo build release install test soak test-tools conformance check lint docs bench bench-tools clean
 
 ## Builds mcpx and shows it at work on the MCP server that it carries.
 demo: release
@@ -28,6 +28,11 @@ test-tools:
 ## Every test; cargo prints the counts.
 test: test-tools
 	$(CARGO) test
+
+## What the official conformance suite finds, scenario by scenario; `make test` runs the same.
+conformance: test-tools
+	$(CARGO) build
+	MCPX_BIN=$$PWD/$${CARGO_TARGET_DIR:-target}/debug/mcpx tests/tools/node_modules/node22/bin/node tests/conformance/server.mjs 2025-11-25 2026-07-28
 
 ## Random kills at random moments and many scripts at once, for long: SOAK rounds of each.
 SOAK ?= 1000

@@ -239,13 +239,13 @@ impl Client {
             self.exchange_on(&mut link, Method::Post, target, Some(&body), Kind::OutcomeUnknown, None);
         link.headers.truncate(before);
         drop((body, link));
-        unwrap_called(reply?)
+        called(reply?)
     }
 
     /// The result of a call that went on as a task, once it is there; errors as those of [`Client::call`].
     pub fn task_result(&self, task: &str) -> Result<Box<RawValue>> {
         let target = format!("/v1/tasks/{}/result", uri::encode(task, false));
-        unwrap_called(self.exchange(Method::Get, &target, None, Kind::Unavailable)?)
+        called(self.exchange(Method::Get, &target, None, Kind::Unavailable)?)
     }
 
     /// Opens a run that lasts as long as this client.
@@ -490,9 +490,9 @@ fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
         .map_err(|e| Error::new(Kind::Unavailable, format!("reading the daemon's answer: {e}")))
 }
 
-/// Takes `{"result":…}` apart without copying a large result.
-/// The result of a call, unless its server asks something.
-fn unwrap_called(reply: Reply) -> Result<Box<RawValue>> {
+/// The result of a call, unless its server asks something: then the error is
+/// [`Kind::InputRequired`], with what is asked as `raw`.
+pub fn called(reply: Reply) -> Result<Box<RawValue>> {
     if reply.status != Kind::InputRequired.row().status {
         return unwrap_result(reply.body);
     }
@@ -502,6 +502,7 @@ fn unwrap_called(reply: Reply) -> Result<Box<RawValue>> {
     Err(error.raw(body))
 }
 
+/// Takes `{"result":…}` apart without copying a large result.
 fn unwrap_result(mut body: Vec<u8>) -> Result<Box<RawValue>> {
     const OPEN: &[u8] = b"{\"result\":";
     if body.starts_with(OPEN) && body.ends_with(b"}") {

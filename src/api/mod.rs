@@ -19,6 +19,6 @@ pub use crate::proc::lock;
 #[cfg(test)]
 pub use crate::util::scratch;
 pub use crate::util::uri;
-pub use client::{Client, Interrupter, Reply};
+pub use client::{Client, Interrupter, Reply, called};
 pub use find::{Boot, daemons, without_run};
 pub use resolve::{Resolved, resolve};

@@ -264,7 +264,7 @@ fn override_setting(daemon: &Daemon, key: String, value: Option<Value>) -> Resul
 }
 
 /// Whether who asks is a sandboxed program, or was started by one.
-fn is_confined(asker: &Asker<'_>) -> bool {
+pub(super) fn is_confined(asker: &Asker<'_>) -> bool {
     asker.held.as_ref().is_some_and(|run| run.confined)
 }
 

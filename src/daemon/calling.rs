@@ -27,7 +27,7 @@ use std::time::Duration;
 pub type Early = Arc<dyn Fn(&Error) -> bool + Send + Sync>;
 
 /// The header with which a caller says that it rather hears of a question than waits for its answer.
-const INPUT_HEADER: &str = "x-mcpx-input";
+pub(super) const INPUT_HEADER: &str = "x-mcpx-input";
 
 /// Carries out a call. A caller that can be answered early, or says that it wants to
 /// know, is answered when the server asks something, and the call goes on as a task.

@@ -47,6 +47,8 @@ pub fn keep(dirs: &Dirs, env: &Env) -> Record {
     let path = dirs.state.join(format!("groups-{pid}.json"));
     let guard = Arc::new(Guard { env: env.clone(), pid, start_ticks, ..Guard::default() });
     let record = Record { path: path.clone(), guard: guard.clone() };
+    // From the start, as its first server may be there an instant before it is in a record.
+    write(&path, pid, start_ticks, &[]);
     proc::keep_record(move |groups| {
         write(&path, pid, start_ticks, groups);
         if !groups.is_empty() {
@@ -57,10 +59,6 @@ pub fn keep(dirs: &Dirs, env: &Env) -> Record {
 }
 
 fn write(path: &Path, pid: u32, start_ticks: u64, groups: &[Group]) {
-    if groups.is_empty() {
-        let _ = fs::remove_file(path);
-        return;
-    }
     let content = Content { pid, start_ticks, groups: groups.to_vec() };
     let text = serde_json::to_vec(&content).unwrap_or_default();
     // Without the record only a daemon that is killed leaves something behind.
@@ -242,8 +240,6 @@ mod tests {
         fs::write(dir.path("daemon-x.json"), "{}").unwrap();
         sweep(&dirs);
         assert!(living.exists() && !dead.exists() && !broken.exists() && dir.path("daemon-x.json").exists());
-        write(&living, here, 1, &[]);
-        assert!(!living.exists());
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod hooks;
 mod http;
 mod left;
 mod logfile;
+pub mod mcp_endpoint;
 mod media;
 mod names;
 mod peers;
@@ -79,6 +80,8 @@ pub struct Options {
     pub ready: Option<Box<dyn Write + Send>>,
     /// Told what a person in front of it wants to know; nothing when detached.
     pub notice: Box<dyn Fn(&str) + Send + Sync>,
+    /// Who serves `/mcp`.
+    pub mcp: Option<Arc<dyn mcp_endpoint::Endpoint>>,
 }
 
 /// Runs a daemon until it is told to stop, or was idle for long enough. An
@@ -132,7 +135,7 @@ fn boot(
     start_logs: impl FnOnce(Logs, &Dirs, &str, bool) -> Logs,
     pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
 ) -> Result<Life> {
-    let Options { explicit, dir, env, dirs, flags, detached, notice, .. } = options;
+    let Options { explicit, dir, env, dirs, flags, detached, notice, mcp, .. } = options;
     let uid = proc::uid();
     paths::ensure_private(&dirs.state, uid)?;
     // Relative names would move with the working directory, which is `/` from here on.
@@ -163,7 +166,7 @@ fn boot(
         current.token.clone_from(&bound.token);
     }
     recording::configure(&logs, &bus, &current, &origin.env);
-    let outcome = Daemon::new(pool, peers, logs, origin, current, send).and_then(|daemon| {
+    let outcome = Daemon::new(pool, peers, logs, mcp, origin, current, send).and_then(|daemon| {
         let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
         names.listen(&daemon)?;
         names.publish(&daemon.current().info(&daemon.origin))?;

@@ -3,6 +3,7 @@
 
 use super::answers;
 use super::calling::Early;
+use super::mcp_endpoint::{self, Desk};
 use super::runs::Run;
 use super::state::Daemon;
 use crate::api::http::{self, Chunked, Head, Headers, JSON, Method};
@@ -201,6 +202,11 @@ pub struct Asked<'a> {
 pub fn answer(daemon: &Arc<Daemon>, asked: &Asked<'_>, asker: &Asker<'_>) -> Answer {
     let Asked { method, target, body, .. } = *asked;
     let (path, query) = uri::split(target);
+    if path == mcp_endpoint::PATH
+        && let Some(endpoint) = &daemon.mcp
+    {
+        return Answer::Response(endpoint.answer(&Desk::new(daemon, asker), asked, query));
+    }
     let (op, in_path) = match ops::route(method, path) {
         Ok(found) => found,
         Err(NoRoute::Method) => {

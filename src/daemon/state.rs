@@ -4,6 +4,7 @@ use super::asks::tasks::Tasks;
 use super::asks::{self, Questions};
 use super::events::Event;
 use super::exec::Slots;
+use super::mcp_endpoint::Endpoint;
 use super::peers::Peers;
 use super::places::Places;
 use super::recording::Logs;
@@ -52,6 +53,8 @@ pub struct Daemon {
     pub places: Arc<Places>,
     /// Where what it says goes.
     pub logs: Logs,
+    /// Who serves `/mcp`, if anybody does.
+    pub mcp: Option<Arc<dyn Endpoint>>,
     /// This process.
     pub origin: Origin,
     /// Who is being served, and when that was last so.
@@ -250,6 +253,7 @@ impl Daemon {
         pool: Arc<Pool>,
         peers: Arc<Peers>,
         logs: Logs,
+        mcp: Option<Arc<dyn Endpoint>>,
         origin: Origin,
         current: Current,
         events: Sender<Event>,
@@ -265,6 +269,7 @@ impl Daemon {
             peers,
             places: Places::new(limit),
             logs,
+            mcp,
             origin,
             activity: Activity::new(),
             events,

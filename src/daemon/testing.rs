@@ -140,6 +140,7 @@ impl Running {
             detached,
             ready: None,
             notice: Box::new(|_| {}),
+            mcp: None,
         };
         let life: Life = boot(
             options,

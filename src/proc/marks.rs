@@ -25,6 +25,13 @@ pub const MARK: &str = "MCPX_INSTANCE";
 /// a process in an uninterruptible wait, which nothing can hurry.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long a process that was just started is given to have an environment: while
+/// it executes a program it shows none.
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// What counts as just started, in clock ticks (the kernel shows 100 a second, whatever it counts in).
+const RECENT: u64 = 100;
+
 /// Between two looks at whether they are gone.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -92,13 +99,10 @@ fn end_where(wanted: impl Fn(&[u8]) -> bool) -> usize {
 
 /// Kills, until none is found any more: a process may start another while it is looked for.
 fn end_all(wanted: &dyn Fn(u32, &[u8]) -> bool, with_family: bool) -> usize {
-    let deadline = Instant::now() + PATIENCE;
+    let began = Instant::now();
     let mut ended = HashSet::new();
     loop {
-        let found = find(wanted);
-        if found.is_empty() {
-            return ended.len();
-        }
+        let (found, unsettled) = find(wanted);
         for &(pid, ticks) in &found {
             // One that may not be looked at (it changed its user) is reached through its parent.
             let family = if with_family { Family::of(pid) } else { Family::default() };
@@ -107,31 +111,55 @@ fn end_all(wanted: &dyn Fn(u32, &[u8]) -> bool, with_family: bool) -> usize {
             }
             family.end();
         }
-        if Instant::now() >= deadline {
+        let patience = match (found.is_empty(), unsettled) {
+            (true, false) => return ended.len(),
+            (true, true) => SETTLING,
+            (false, _) => PATIENCE,
+        };
+        if began.elapsed() >= patience {
             return ended.len();
         }
         std::thread::sleep(LOOK);
     }
 }
 
-/// The living processes of this user and namespace, this one excepted, whose environment fits.
-fn find(wanted: &dyn Fn(u32, &[u8]) -> bool) -> Vec<(u32, u64)> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+/// The living processes of this user and namespace, this one excepted, whose environment fits;
+/// and whether there is one that has none yet.
+fn find(wanted: &dyn Fn(u32, &[u8]) -> bool) -> (Vec<(u32, u64)>, bool) {
+    let Ok(entries) = fs::read_dir("/proc") else { return (Vec::new(), false) };
     let (user, here) = (uid(), std::process::id());
-    let pids = entries.flatten().filter_map(|e| {
-        let name = e.file_name();
+    let recent = recent_ticks();
+    let (mut found, mut unsettled) = (Vec::new(), false);
+    for entry in entries.flatten() {
+        let name = entry.file_name();
         // Most of what is in /proc is no process: looked at before it is made a string.
-        name.as_bytes().first().filter(|b| b.is_ascii_digit())?;
-        let pid: u32 = name.to_str()?.parse().ok()?;
-        (pid != here && e.metadata().is_ok_and(|m| m.uid() == user)).then_some(pid)
-    });
-    pids.filter_map(|pid| {
-        let ticks = start_ticks(pid)?;
-        // Empty for one that has ended and was not reaped yet.
-        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-        (wanted(pid, &environment) && same_namespace(pid)).then_some((pid, ticks))
-    })
-    .collect()
+        if !name.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+            continue;
+        }
+        let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()).filter(|pid| *pid != here) else {
+            continue;
+        };
+        if !entry.metadata().is_ok_and(|m| m.uid() == user) {
+            continue;
+        }
+        let Some(ticks) = start_ticks(pid) else { continue };
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { continue };
+        if environment.is_empty() {
+            // So it is with one that has ended and was not reaped, and with the kernel's own, which executes no file.
+            let young = recent.is_some_and(|recent| ticks >= recent) && alive(pid, ticks);
+            unsettled |= young && fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+        } else if wanted(pid, &environment) && same_namespace(pid) {
+            found.push((pid, ticks));
+        }
+    }
+    (found, unsettled)
+}
+
+/// Processes that started since then are young.
+fn recent_ticks() -> Option<u64> {
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let seconds: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(((seconds * 100.0) as u64).saturating_sub(RECENT))
 }
 
 fn value_of<'a>(pair: &'a [u8], name: &str) -> Option<&'a [u8]> {

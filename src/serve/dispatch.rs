@@ -2,8 +2,9 @@
 //! Knows nothing of framing, and of operations only what their table says.
 
 use super::backend::{Asked, Backend, Out, params};
-use super::era::{self, Envelope, Era};
+use super::era::{self, Era};
 use super::fault::Fault;
+use super::questions::{self, Outcome, Retry};
 use super::render;
 use super::session::{Request, Session};
 use super::tools::{self, PREFIX};
@@ -49,7 +50,7 @@ impl Ask<'_> {
     }
 
     /// How an operation is asked for on behalf of this request.
-    fn asked(&self) -> Asked<'_> {
+    pub fn asked(&self) -> Asked<'_> {
         Asked { cancel: self.cancel, progress: self.progress() }
     }
 
@@ -263,8 +264,12 @@ fn list_tools(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
         all.extend(tools::offered(&session.options.tools).map(|tool| tool.listed.clone()));
     }
     if session.options.passthrough {
-        let theirs = session.upstreams.tools(&*session.backend, session.options.wait, &ask.asked());
-        all.extend(theirs.map_err(|e| Fault::of(&e))?);
+        let theirs = session.upstreams.tools(&*session.backend, &session.options, &ask.asked());
+        let mut theirs = theirs.map_err(|e| Fault::of(&e))?;
+        if !ask.era.is_stateless() {
+            theirs.iter_mut().for_each(upstreams::fit_handshake);
+        }
+        all.extend(theirs);
     }
     Ok(ask.listed(session, json!({"tools": all})))
 }
@@ -280,23 +285,31 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     if call.arguments.is_some_and(|a| !a.get().trim_start().starts_with('{')) {
         return Err(Fault::params("params.arguments: expected an object"));
     }
+    let resumed = match ask.era.is_stateless() {
+        true => questions::resume(session, ask, &ask.params::<Retry>()?),
+        false => None,
+    };
     let own = session.options.code && call.name.starts_with(PREFIX);
-    let outcome = match (own, session.options.passthrough) {
-        (true, _) => own_tool(session, ask, &call.name, call.arguments)?,
-        (false, true) => {
+    let outcome = match (resumed, own, session.options.passthrough) {
+        // A state that is none of ours.
+        (Some(Err(error)), ..) if error.kind() == Kind::NotFound => return Err(unknown(&error)),
+        (Some(outcome), ..) => outcome,
+        (None, true, _) => own_tool(session, ask, &call.name, call.arguments)?,
+        (None, false, true) => {
             let backend: &dyn Backend = &*session.backend;
-            let found = session.upstreams.find(&call.name, backend, session.options.wait, &ask.asked());
+            let found = session.upstreams.find(&call.name, backend, &session.options, &ask.asked());
             let target = match found {
                 Ok(target) => target,
                 Err(error) if error.kind() == Kind::NotFound => return Err(unknown(&error)),
                 Err(error) => return Ok(ask.passed(&render::failure(&error))),
             };
-            upstreams::call(backend, &target, call.arguments, &ask.asked()).map(|r| r.get().to_owned())
+            upstreams::call(backend, &target, call.arguments, &ask.asked())
         }
-        (false, false) => return Err(Fault::params(missing(session, &call.name))),
+        (None, false, false) => return Err(Fault::params(missing(session, &call.name))),
     };
-    match outcome {
-        Ok(text) => Ok(ask.passed(&text)),
+    match questions::settle(session, ask, outcome) {
+        Ok(Outcome::Called(result)) => Ok(ask.passed(result.get())),
+        Ok(Outcome::Asked(asked)) => Ok(asked.to_string()),
         // What a server answered by the protocol's own means goes on in the same way.
         Err(error) if error.raw_value().is_some_and(|raw| raw.get("code").is_some()) => {
             Err(Fault::of(&error))
@@ -323,7 +336,7 @@ fn own_tool(
     ask: &Ask<'_>,
     name: &str,
     arguments: Option<&RawValue>,
-) -> Result<Result<String>, Fault> {
+) -> Result<Result<Box<RawValue>>, Fault> {
     let tool = tools::find(&session.options.tools, name).map_err(Fault::params)?;
     let text = arguments.map_or("{}", RawValue::get);
     let given: Value =
@@ -343,18 +356,13 @@ fn own_tool(
         Some(given) => given.to_owned(),
         None => RawValue::from_string("{}".into()).map_err(|e| Fault::internal(e.to_string()))?,
     };
-    Ok(session.backend.perform(tool.op, &given, &ask.asked()).map(|answer| render::result(tool.op, &answer)))
-}
-
-impl Envelope {
-    /// Whether a host of the stateless era can do something.
-    pub fn can(&self, what: &str) -> bool {
-        self.capabilities.get(what).is_some_and(Value::is_object)
-    }
+    let answer = session.backend.perform(tool.op, &given, &ask.asked());
+    Ok(answer.and_then(|answer| render::result(tool.op, answer)))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::era::Envelope;
     use super::super::testing::{Played, ask_in, meta, session, session_of};
     use super::*;
 
@@ -468,7 +476,7 @@ mod tests {
         let session = session_of(played, |o| (o.code, o.passthrough) = (false, true));
         greeted(&session);
         let listed = ok(&session, "tools/list", &json!({}));
-        assert_eq!(listed["tools"], json!([{"name": "a__t", "inputSchema": {}}]));
+        assert_eq!(listed["tools"], json!([{"name": "a__t", "inputSchema": {"type": "object"}}]));
         assert_eq!(ok(&session, "tools/call", &json!({"name": "a__t"})), theirs);
         let result = ok(&session, "tools/call", &json!({"name": "a__t", "_meta": meta()}));
         assert_eq!(result["resultType"], "complete");

@@ -4,10 +4,11 @@
 
 use super::backend::{Asked, Backend};
 use super::channel::Channel;
+use super::render::is_called;
 use super::session::News;
 use crate::api::ops::{Operation, Param, Place};
 use crate::api::wire::{CallContext, OpenRun};
-use crate::api::{Client, uri};
+use crate::api::{Client, called, uri};
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::proc::thread;
@@ -136,6 +137,9 @@ impl Link {
         drop(guard);
         let reply = reply?;
         lock(&self.idle).push(client);
+        if is_called(op) {
+            return called(reply);
+        }
         let bad =
             |what: String| Error::new(Kind::Unavailable, format!("reading the daemon's answer: {what}"));
         let text = String::from_utf8(reply.body).map_err(|e| bad(e.to_string()))?;

@@ -10,6 +10,8 @@ pub struct Options {
     pub code: bool,
     /// The servers' own tools.
     pub passthrough: bool,
+    /// The servers' own tools keep their names, where that is possible.
+    pub plain: bool,
     /// Which of the `mcpx_*` tools, as patterns.
     pub tools: Vec<String>,
     /// What the host is told about mcpx; empty for a text of mcpx's own.
@@ -23,14 +25,31 @@ pub struct Options {
 impl Options {
     /// As the settings say.
     pub fn of(settings: &Settings) -> Options {
-        let mode = settings.get(&settings::SERVE_MODE);
-        Options {
-            code: mode != "passthrough",
-            passthrough: mode != "code",
+        let mut options = Options {
+            code: true,
+            passthrough: false,
+            plain: settings.get(&settings::SERVE_NAMES) == "plain",
             tools: settings.get(&settings::SERVE_TOOLS),
             instructions: settings.get(&settings::SERVE_INSTRUCTIONS),
             wait: settings.get(&settings::CATALOG_WAIT),
             ttl: settings.get(&settings::SERVE_LIST_TTL),
-        }
+        };
+        // A setting has no other value than its words.
+        let _ = options.set_mode(&settings.get(&settings::SERVE_MODE));
+        options
+    }
+
+    /// Takes the tools that a word of `serve.mode` stands for.
+    ///
+    /// # Errors
+    /// Which words there are.
+    pub fn set_mode(&mut self, word: &str) -> Result<(), String> {
+        (self.code, self.passthrough) = match word {
+            "code" => (true, false),
+            "passthrough" => (false, true),
+            "both" => (true, true),
+            _ => return Err(format!("mode is code, passthrough or both, not \"{word}\"")),
+        };
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::api::ops::{Id, Operation};
 use crate::catalog::rows::one_line;
-use crate::error::Error;
+use crate::error::{Error, Kind, Result};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -11,16 +11,25 @@ use serde_json::{Value, json};
 const LINE: usize = 160;
 
 /// A successful answer as a tool's result.
-pub fn result(op: &Operation, answer: &RawValue) -> String {
+///
+/// # Errors
+/// `Internal`: it could not be written as JSON.
+pub fn result(op: &Operation, answer: Box<RawValue>) -> Result<Box<RawValue>> {
     // What a called tool returned is the result.
-    if op.id == Id::Call {
-        return answer.get().to_owned();
+    if is_called(op) {
+        return Ok(answer);
     }
     let parsed: Value = serde_json::from_str(answer.get()).unwrap_or_default();
     let text = text(op, &parsed).unwrap_or_else(|| answer.get().to_owned());
     let content = json!([{"type": "text", "text": text}]);
     // Every derived tool's answer is an object, as structured content has to be before 2026-07-28.
-    format!("{{\"content\":{content},\"structuredContent\":{}}}", answer.get())
+    RawValue::from_string(format!("{{\"content\":{content},\"structuredContent\":{}}}", answer.get()))
+        .map_err(|e| Error::new(Kind::Internal, format!("writing a result: {e}")))
+}
+
+/// Whether an operation answers with the result of a server's tool.
+pub fn is_called(op: &Operation) -> bool {
+    matches!(op.id, Id::Call | Id::TaskResult)
 }
 
 /// A failure as a tool's result: the model is to read it and to do better.
@@ -120,11 +129,10 @@ fn setting(row: &Value) -> String {
 mod tests {
     use super::*;
     use crate::api::ops::by_name;
-    use crate::error::Kind;
 
     fn shown(op: &str, answer: &Value) -> Value {
         let raw = serde_json::value::to_raw_value(answer).unwrap();
-        serde_json::from_str(&result(by_name(op).unwrap(), &raw)).unwrap()
+        serde_json::from_str(result(by_name(op).unwrap(), raw).unwrap().get()).unwrap()
     }
 
     #[test]

@@ -29,6 +29,11 @@ pub fn safe(server: &str, tool: &str) -> String {
     format!("{}{BETWEEN}{}_{digest}", &server[..for_server], &tool[..for_tool])
 }
 
+/// Whether every host takes the name as it is.
+pub fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST && name.chars().all(is_safe)
+}
+
 fn is_safe(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }

@@ -14,6 +14,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One host's session.
@@ -28,6 +30,9 @@ pub struct Session {
     /// By the request's id as it was written: the method, and what cancels it.
     flights: Mutex<HashMap<String, (String, Cancel)>>,
     listeners: Mutex<Vec<Listener>>,
+    /// What the host was asked and has not answered, by the request's id.
+    asked: Mutex<HashMap<u64, Sender<Heard>>>,
+    serial: AtomicU64,
     /// Where a host of the handshake era hears what belongs to no request.
     general: Mutex<Option<Out>>,
     over: Cancel,
@@ -42,6 +47,14 @@ pub struct Host {
     pub capabilities: Value,
     /// The lowest level of log messages that it wants.
     pub level: Option<String>,
+}
+
+/// What becomes of a question to the host.
+enum Heard {
+    /// It answered, or refused to.
+    Answer(Result<Value, Value>),
+    /// Nobody waits any longer.
+    Gone,
 }
 
 /// A host of the stateless era that listens.
@@ -120,14 +133,24 @@ pub struct Reply {
 /// A request that is being carried out; it can be cancelled until this is dropped.
 pub struct Flight<'a> {
     session: &'a Session,
-    key: String,
+    key: Option<String>,
     /// Pulled when the host cancels it, or the session ends.
     pub cancel: Cancel,
 }
 
+impl Flight<'_> {
+    /// Leaves the request registered until [`Session::left`] is called with its id.
+    pub fn keep(mut self) -> Cancel {
+        self.key = None;
+        self.cancel.clone()
+    }
+}
+
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        lock(&self.session.flights).remove(&self.key);
+        if let Some(key) = &self.key {
+            lock(&self.session.flights).remove(key);
+        }
     }
 }
 
@@ -145,6 +168,8 @@ impl Session {
             host: Mutex::default(),
             flights: Mutex::default(),
             listeners: Mutex::default(),
+            asked: Mutex::default(),
+            serial: AtomicU64::new(1),
             general: Mutex::default(),
             over: Cancel::new(),
         }
@@ -193,8 +218,14 @@ impl Session {
                 method: method.into_owned(),
                 params: params.map(ToOwned::to_owned),
             }),
-            // Nothing is asked of the host, so this is late or made up.
-            Message::Answer { .. } => {}
+            Message::Answer { id, outcome } => {
+                let parsed = |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or_default();
+                let waiting = lock(&self.asked).remove(&id);
+                // One that nobody waits for is late, or made up.
+                if let Some(waiting) = waiting {
+                    let _ = waiting.send(Heard::Answer(outcome.map(parsed).map_err(parsed)));
+                }
+            }
         });
         if !good && let Some(fault) = what_is_wrong(text) {
             all.push(Incoming::Bad(fault.answer(None)));
@@ -219,7 +250,12 @@ impl Session {
         }
         let cancel = Cancel::new();
         flights.insert(key.clone(), (request.method.clone(), cancel.clone()));
-        Ok(Flight { session: self, key, cancel })
+        Ok(Flight { session: self, key: Some(key), cancel })
+    }
+
+    /// A request that was kept registered is over.
+    pub fn left(&self, id: &RawValue) {
+        lock(&self.flights).remove(id.get());
     }
 
     /// Carries out a request. `out` takes what belongs to it and comes before its answer.
@@ -286,6 +322,33 @@ impl Session {
         }
     }
 
+    /// Asks the host in the course of a request of its own, and waits for the answer; none when it has gone.
+    pub fn ask_host(&self, ask: &Ask<'_>, method: &str, params: &Value) -> Option<Result<Value, Value>> {
+        let id = self.serial.fetch_add(1, Ordering::Relaxed);
+        let (send, heard) = std::sync::mpsc::channel();
+        lock(&self.asked).insert(id, send.clone());
+        let params = serde_json::value::to_raw_value(params).ok()?;
+        let over = send.clone();
+        let _left = ask.cancel.on_cancel(move || {
+            let _ = send.send(Heard::Gone);
+        });
+        let _over = self.over.on_cancel(move || {
+            let _ = over.send(Heard::Gone);
+        });
+        let asked = ask.out.send(&jsonrpc::request(id, method, Some(&params), false, &[]));
+        let outcome = if asked { heard.recv().ok() } else { None };
+        lock(&self.asked).remove(&id);
+        match outcome? {
+            Heard::Answer(answer) => Some(answer),
+            Heard::Gone => {
+                // The host need not go on asking its user.
+                let reason = json!({"requestId": id, "reason": "the call was cancelled"});
+                ask.out.send(&jsonrpc::notification("notifications/cancelled", Some(&reason)));
+                None
+            }
+        }
+    }
+
     /// Has a request hear news until it is cancelled or the session ends; whether that was the session.
     pub fn listen(&self, ask: &Ask<'_>, wanted: Value) -> bool {
         let (send, wake) = std::sync::mpsc::channel::<bool>();
@@ -305,6 +368,7 @@ impl Session {
 
     /// Tells whoever wants to hear it.
     pub fn tell(&self, news: News) {
+        self.upstreams.forget_plain();
         for listener in lock(&self.listeners).iter() {
             if listener.wanted.get(news.filter()).and_then(Value::as_bool) == Some(true) {
                 let tag: Value = serde_json::from_str(listener.id.get()).unwrap_or_default();

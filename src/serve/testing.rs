@@ -70,15 +70,20 @@ pub fn session(backend: Played) -> Session {
     session_of(backend, |_| {})
 }
 
-pub fn session_of(backend: Played, change: impl FnOnce(&mut Options)) -> Session {
-    let mut options = Options {
+pub fn options() -> Options {
+    Options {
         code: true,
         passthrough: false,
+        plain: false,
         tools: vec!["*".into()],
         instructions: String::new(),
         wait: Duration::ZERO,
         ttl: Duration::from_secs(1),
-    };
+    }
+}
+
+pub fn session_of(backend: Played, change: impl FnOnce(&mut Options)) -> Session {
+    let mut options = options();
     change(&mut options);
     Session::new(options, Arc::new(backend), Arc::new(Upstreams::default()))
 }

@@ -2,8 +2,9 @@
 //! schemas, annotations. Knows nothing of how an operation is carried out, or of
 //! the tools of other servers.
 
+use super::render::is_called;
 use crate::api::docs::{object_schema, reach};
-use crate::api::ops::{self, Field, Id, Operation, Record, Returns};
+use crate::api::ops::{self, Field, Operation, Record, Returns};
 use crate::util::{did_you_mean, glob};
 use serde_json::{Map, Value, json};
 use std::sync::OnceLock;
@@ -86,11 +87,11 @@ fn derive(op: &'static Operation) -> Derived {
             "title": title(op),
             "readOnlyHint": !op.mutates,
             // A tool of another server may reach anything; the rest stays on this machine.
-            "openWorldHint": op.id == Id::Call,
+            "openWorldHint": is_called(op),
         },
     });
     // What a called tool returns has a shape of its own.
-    if let (Returns::Record(record), true) = (&op.returns, op.id != Id::Call) {
+    if let (Returns::Record(record), true) = (&op.returns, !is_called(op)) {
         listed["outputSchema"] = schema(record.fields.iter());
     }
     Derived { name, op, input, listed }

@@ -2,14 +2,15 @@
 //! way back from that name. Knows nothing of the host.
 
 use super::backend::{Asked, Backend, params};
-use super::safe_names::safe;
+use super::options::Options;
+use super::safe_names::{is_plain, safe};
+use super::tools::PREFIX;
 use crate::api::ops::{self, Operation};
 use crate::error::{Error, Kind, Result};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// What was listed last.
 #[derive(Default)]
@@ -32,27 +33,34 @@ impl Upstreams {
     ///
     /// # Errors
     /// When the daemon could not be asked.
-    pub fn tools(&self, backend: &dyn Backend, wait: Duration, asked: &Asked<'_>) -> Result<Vec<Value>> {
-        let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    pub fn tools(&self, backend: &dyn Backend, options: &Options, asked: &Asked<'_>) -> Result<Vec<Value>> {
+        let wait = u64::try_from(options.wait.as_millis()).unwrap_or(u64::MAX);
         let answer = backend.perform(operation("schemas")?, &params(&json!({"waitMs": wait}))?, asked)?;
         let mut answer: Value = serde_json::from_str(answer.get())
             .map_err(|e| Error::new(Kind::Internal, format!("reading the servers' tools: {e}")))?;
-        let mut listed = Vec::new();
-        let mut names = HashMap::new();
+        let mut all: Vec<(Target, Value)> = Vec::new();
         for schema in answer["schemas"].as_array_mut().into_iter().flatten() {
             let server = schema["server"].as_str().unwrap_or_default().to_owned();
             let Some(Value::Array(tools)) = schema.get_mut("tools").map(Value::take) else { continue };
-            for mut tool in tools {
+            for tool in tools {
                 let Some(name) = tool["name"].as_str().map(str::to_owned) else { continue };
-                let safe = safe(&server, &name);
-                let target = Arc::new(Target { server: server.clone(), tool: name });
-                if names.insert(safe.clone(), target).is_none() {
-                    tool["name"] = safe.into();
-                    listed.push(tool);
-                }
+                all.push((Target { server: server.clone(), tool: name }, tool));
             }
         }
-        // Names never change their meaning, so those of others who listed stay.
+        let mut shared: HashMap<String, usize> = HashMap::new();
+        all.iter().for_each(|(target, _)| *shared.entry(target.tool.clone()).or_default() += 1);
+        let mut listed = Vec::with_capacity(all.len());
+        let mut names = HashMap::with_capacity(all.len());
+        for (target, mut tool) in all {
+            let own = &target.tool;
+            let plain = options.plain && is_plain(own) && !own.starts_with(PREFIX) && shared[own] == 1;
+            let name = if plain { own.clone() } else { safe(&target.server, own) };
+            if names.insert(name.clone(), Arc::new(target)).is_none() {
+                tool["name"] = name.into();
+                listed.push(tool);
+            }
+        }
+        // Prefixed names never change their meaning, so those of others who listed stay.
         self.lock().extend(names);
         Ok(listed)
     }
@@ -65,14 +73,14 @@ impl Upstreams {
         &self,
         name: &str,
         backend: &dyn Backend,
-        wait: Duration,
+        options: &Options,
         asked: &Asked<'_>,
     ) -> Result<Arc<Target>> {
         let known = self.lock().get(name).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let listed = self.tools(backend, wait, asked)?;
+        let listed = self.tools(backend, options, asked)?;
         self.lock().get(name).cloned().ok_or_else(|| {
             let error = Error::new(Kind::NotFound, format!("there is no tool \"{name}\""));
             let names = listed.iter().filter_map(|tool| tool["name"].as_str());
@@ -83,8 +91,40 @@ impl Upstreams {
         })
     }
 
+    /// The list is another: a plain name may mean another tool now. A prefixed one never does.
+    pub fn forget_plain(&self) {
+        self.lock().retain(|name, target| *name == safe(&target.server, &target.tool));
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Target>>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Fits a tool's schemas to the revisions before 2026-07-28, which want an object with a type at the
+/// root and objects for properties. Hosts of that era drop the whole list for one tool that is
+/// otherwise. What a schema means stays the same.
+pub fn fit_handshake(tool: &mut Value) {
+    if !tool["inputSchema"].is_object() {
+        tool["inputSchema"] = json!({});
+    }
+    let other = |schema: &Value| schema.get("type").is_some_and(|t| t != "object");
+    let Some(tool) = tool.as_object_mut() else { return };
+    // The result's text says the same as a structured result that is no object.
+    if tool.get("outputSchema").is_some_and(|schema| !schema.is_object() || other(schema)) {
+        tool.remove("outputSchema");
+    }
+    for schema in ["inputSchema", "outputSchema"] {
+        let Some(schema) = tool.get_mut(schema) else { continue };
+        schema["type"] = "object".into();
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        for property in properties.into_iter().flat_map(|p| p.values_mut()) {
+            match property {
+                Value::Bool(true) => *property = json!({}),
+                Value::Bool(false) => *property = json!({"not": {}}),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -119,7 +159,7 @@ pub fn operation(name: &str) -> Result<&'static Operation> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Played;
+    use super::super::testing::{Played, options};
     use super::*;
     use crate::pool::Cancel;
 
@@ -135,21 +175,54 @@ mod tests {
     }
 
     #[test]
+    fn schemas_are_fit_to_hosts_that_want_objects() {
+        let fit = |mut tool: Value| {
+            fit_handshake(&mut tool);
+            tool
+        };
+        assert_eq!(fit(json!({"name": "a"}))["inputSchema"], json!({"type": "object"}));
+        let loose = json!({"inputSchema": {"properties": {"a": true, "b": false, "c": {"type": "string"}}}});
+        let wanted = json!({"a": {}, "b": {"not": {}}, "c": {"type": "string"}});
+        assert_eq!(fit(loose)["inputSchema"], json!({"type": "object", "properties": wanted}));
+        let list = json!({"inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}});
+        assert_eq!(fit(list), json!({"inputSchema": {"type": "object"}}));
+        let sound = json!({"inputSchema": {"type": "object", "$defs": {"x": true}}, "outputSchema": {"type": "object"}});
+        assert_eq!(fit(sound.clone()), sound);
+    }
+
+    #[test]
+    fn a_plain_name_is_kept_where_it_is_one() {
+        let backend = Played::answering("schemas", schemas());
+        let cancel = Cancel::new();
+        let asked = Asked { cancel: &cancel, progress: None };
+        let mut plain = options();
+        plain.plain = true;
+        let listed = Upstreams::default().tools(&backend, &plain, &asked).unwrap();
+        let names: Vec<&str> = listed.iter().map(|t| t["name"].as_str().unwrap()).collect();
+        assert_eq!(names[1..], ["a__plain", "b__plain"], "two servers have it");
+        assert!(names[0].starts_with("a__do_it_"), "{names:?}");
+        let one = json!({"schemas": [{"server": "a", "tools": [{"name": "only"}, {"name": "mcpx_call"}]}]});
+        let backend = Played::answering("schemas", one);
+        let listed = Upstreams::default().tools(&backend, &plain, &asked).unwrap();
+        assert_eq!((&listed[0]["name"], &listed[1]["name"]), (&json!("only"), &json!("a__mcpx_call")));
+    }
+
+    #[test]
     fn a_tool_keeps_everything_but_its_name() {
         let backend = Played::answering("schemas", schemas());
         let upstreams = Upstreams::default();
         let cancel = Cancel::new();
         let asked = Asked { cancel: &cancel, progress: None };
-        let listed = upstreams.tools(&backend, Duration::ZERO, &asked).unwrap();
+        let listed = upstreams.tools(&backend, &options(), &asked).unwrap();
         let names: Vec<&str> = listed.iter().map(|t| t["name"].as_str().unwrap()).collect();
         assert_eq!(names[1..], ["a__plain", "b__plain"]);
         let mut first = schemas()["schemas"][0]["tools"][0].clone();
         first["name"] = listed[0]["name"].clone();
         assert_eq!(listed[0], first);
-        let target = upstreams.find(names[0], &backend, Duration::ZERO, &asked).unwrap();
+        let target = upstreams.find(names[0], &backend, &options(), &asked).unwrap();
         assert_eq!(*target, Target { server: "a".into(), tool: "do it".into() });
         assert_eq!(backend.count("schemas"), 1, "what was listed is known");
-        let error = upstreams.find("b__plian", &backend, Duration::ZERO, &asked).unwrap_err();
+        let error = upstreams.find("b__plian", &backend, &options(), &asked).unwrap_err();
         assert!(error.hint_text().unwrap().contains("b__plain"), "{error}");
         assert_eq!(backend.count("schemas"), 2);
     }

@@ -49,6 +49,12 @@ pub const SERVE_MODES: &[Choice] = &[
     ("both", "both"),
 ];
 
+/// How the tools of servers are called in one list.
+pub const NAMINGS: &[Choice] = &[
+    ("prefixed", "`server__tool`"),
+    ("plain", "the tool's own name, where only one server has it and every host takes it"),
+];
+
 /// Levels of a log record, lowest first.
 pub const LEVELS: &[Choice] = &[
     ("trace", "everything"),

@@ -80,6 +80,7 @@ pub static ALL: &[&dyn Declared] = &[
     &SCRIPT_KILL_GRACE,
     &SCRIPT_CAPTURE_LIMIT,
     &SERVE_MODE,
+    &SERVE_NAMES,
     &SERVE_TOOLS,
     &SERVE_INSTRUCTIONS,
     &SERVE_LIST_TTL,

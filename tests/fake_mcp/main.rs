@@ -38,6 +38,7 @@
 //!   --crash-on-call       exit 3 in the middle of an answer
 //!   --hang-on-call        never answer
 //!   --huge BYTES          answer with a text of that length
+//!   --image BYTES         answer with an image of that many bytes of base64
 //!   --items N             answer with N content items
 //!
 //! Tools that are always there: echo {text}, args {…}, pid, cwd, env {name},
@@ -49,6 +50,7 @@
 
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio, exit};
@@ -92,6 +94,7 @@ struct Options {
     crash_on_call: bool,
     hang_on_call: bool,
     huge: Option<usize>,
+    image: Option<usize>,
     items: Option<usize>,
 }
 
@@ -133,6 +136,7 @@ impl Options {
                 "--crash-on-call" => o.crash_on_call = true,
                 "--hang-on-call" => o.hang_on_call = true,
                 "--huge" => o.huge = Some(number(&flag, &value())),
+                "--image" => o.image = Some(number(&flag, &value())),
                 "--items" => o.items = Some(number(&flag, &value())),
                 // Not for people: what a grandchild is started as.
                 "--be-grandchild" => {
@@ -510,12 +514,24 @@ impl Fake {
         if o.hang_on_call {
             return self.wait_for_cancellation(id);
         }
+        if let Some(bytes) = o.image {
+            let data = "eHh4".repeat(bytes / 4);
+            return self
+                .finish(id, json!({"content": [{"type": "image", "mimeType": "image/png", "data": data}]}));
+        }
         if let Some(bytes) = o.huge {
             return self.finish(id, text("x".repeat(bytes)));
         }
         let whole = |name: &str| arguments[name].as_u64().unwrap_or_default();
         if let Some(n) = o.items {
-            return self.finish(id, items(n));
+            // Built as text: a million values take their time without optimisation.
+            let mut line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[");
+            for i in 0..n {
+                let comma = if i == 0 { "" } else { "," };
+                let _ = write!(line, "{comma}{{\"type\":\"text\",\"text\":\"item {i}\"}}");
+            }
+            line.push_str("]}}\n");
+            return self.print(line.as_bytes());
         }
         let result = match name {
             "echo" => text(arguments["text"].as_str().unwrap_or_default().to_owned()),

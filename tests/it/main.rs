@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod big;
 mod browsers;
 mod call;
 mod catalog;
@@ -37,6 +38,8 @@ mod remote;
 mod run_scripts;
 mod script_options;
 mod serve;
+mod serve_hosts;
+mod serve_http;
 mod servers;
 mod sessions;
 mod settings;

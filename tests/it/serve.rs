@@ -238,6 +238,53 @@ fn a_daemon_that_goes_is_replaced() {
 }
 
 #[test]
+fn a_servers_question_is_put_to_a_host_that_answers() {
+    let world = World::fake(&[]);
+    let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    let ask = json!({"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": form}});
+    // As a request of its own, where hands were shaken.
+    let mut host = Host::start(&world, &["--passthrough"]);
+    host.greet("2025-06-18", json!({"elicitation": {}}));
+    let id = host.send("tools/call", json!({"name": "fake__ask", "arguments": ask}));
+    let question = host.notified("elicitation/create");
+    assert_eq!(question["params"], json!({"message": "Who?", "requestedSchema": form}));
+    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+    host.write(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+    assert!(host.answer_to(id)["result"].to_string().contains("Ada"));
+    // As part of the result, in the stateless era.
+    let mut stateless_host = Host::start(&world, &["--passthrough"]);
+    let mut meta = stateless();
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+    let mut call = json!({"name": "fake__ask", "arguments": ask, "_meta": meta});
+    let asked = stateless_host.ask("tools/call", call.clone());
+    assert_eq!(asked["resultType"], "input_required");
+    let (key, request) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(
+        (&request["method"], &request["params"]["message"]),
+        (&json!("elicitation/create"), &json!("Who?"))
+    );
+    call["requestState"] = asked["requestState"].clone();
+    // What does not fit is asked again.
+    call["inputResponses"] =
+        json!({key: {"action": "accept", "content": {"name": 5}}, "other": {"action": "accept"}});
+    assert_eq!(stateless_host.ask("tools/call", call.clone())["resultType"], "input_required");
+    call["inputResponses"] = json!({key: {"action": "accept", "content": {"name": "Bob"}}});
+    let done = stateless_host.ask("tools/call", call.clone());
+    assert_eq!(done["resultType"], "complete");
+    assert!(done.to_string().contains("Bob"), "{done}");
+    call["requestState"] = "made up".into();
+    assert_eq!(stateless_host.answer("tools/call", call)["error"]["code"], -32602);
+    // A host that answers no questions is told of it, and how it can be answered.
+    let mut silent = Host::greeted(&world, &["--passthrough"]);
+    let told = silent.call("fake__ask", ask);
+    assert_eq!(
+        (&told["isError"], &told["structuredContent"]["error"]["kind"]),
+        (&json!(true), &json!("input-required"))
+    );
+    assert!(text(&told).contains("mcpx elicit answer"), "{told}");
+}
+
+#[test]
 fn a_list_that_changes_is_told() {
     let world = World::fake(&["--list-changed"]);
     let mut host = Host::greeted(&world, &["--passthrough"]);

@@ -52,6 +52,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         flags: cx.inv.settings.clone(),
         detached,
         ready: detached.then(|| Box::new(io::stdout()) as Box<dyn io::Write + Send>),
+        mcp: Some(crate::serve::endpoint()),
         notice: if detached { Box::new(|_| {}) } else { Box::new(note) },
     })?;
     Ok(0)

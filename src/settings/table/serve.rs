@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
 use super::unit::DAY;
-use crate::settings::choices::SERVE_MODES;
+use crate::settings::choices::{NAMINGS, SERVE_MODES};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
 use std::time::Duration;
@@ -10,6 +10,13 @@ use std::time::Duration;
 pub static SERVE_MODE: Setting<String> = Setting::new(
     Spec::new("serve.mode", Kind::Enum(SERVE_MODES), "Which tools `mcpx serve` and `/mcp` offer to hosts")
         .doc("`mcpx serve --passthrough` is `passthrough`."),
+);
+
+pub static SERVE_NAMES: Setting<String> = Setting::new(
+    Spec::new("serve.names", Kind::Enum(NAMINGS), "How the servers' own tools are called").doc(
+        "`prefixed` names are the same whatever else is configured; a plain one becomes `server__tool` as soon \
+         as a second server has a tool of that name.",
+    ),
 );
 
 pub static SERVE_TOOLS: Setting<Vec<String>> = Setting::new(

@@ -1,0 +1,158 @@
+//! The headers by which a stateless request over HTTP says again what is in its
+//! body, so that others on the way need not read it (MCP 2026-07-28). Knows
+//! nothing of connections.
+
+use super::era;
+use super::fault::{Fault, HEADER_MISMATCH};
+use super::session::Request;
+use crate::api::http::Headers;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The header of the revision.
+pub const VERSION: &str = "mcp-protocol-version";
+
+/// Whether headers and message say the same.
+///
+/// # Errors
+/// The fault to answer with.
+pub fn check(headers: &Headers, request: &Request) -> Result<(), Fault> {
+    let meta = era::meta(request.params.as_deref());
+    // Without an envelope there is nothing to compare with, and its absence is the greater fault.
+    if let Some(claimed) = era::claimed(meta.as_ref()) {
+        agree(headers, VERSION, "MCP-Protocol-Version", claimed)?;
+    }
+    era::envelope(meta.as_ref())?;
+    agree(headers, "mcp-method", "Mcp-Method", &request.method)?;
+    if let Some(name) = name(request) {
+        agree(headers, "mcp-name", "Mcp-Name", &name)?;
+    }
+    Ok(())
+}
+
+fn agree(headers: &Headers, key: &str, shown: &str, wanted: &str) -> Result<(), Fault> {
+    let mismatch = |what: &str| Err(Fault::new(HEADER_MISMATCH, format!("the header {shown} {what}")));
+    let mut given = headers.all(key);
+    match (given.next().map(|v| decoded(v.trim())), given.next()) {
+        (None, _) => mismatch("is missing"),
+        (_, Some(_)) => mismatch("is there twice"),
+        (Some(None), None) => mismatch("cannot be decoded"),
+        (Some(Some(value)), None) if value != wanted => mismatch("says something else than the message"),
+        _ => Ok(()),
+    }
+}
+
+/// What the request is about, where that has a name.
+fn name(request: &Request) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: Option<String>,
+        uri: Option<String>,
+    }
+    let params: Named = serde_json::from_str(request.params.as_deref().map(RawValue::get)?).ok()?;
+    match request.method.as_str() {
+        "tools/call" | "prompts/get" => params.name,
+        "resources/read" => params.uri,
+        _ => None,
+    }
+}
+
+/// A header's value as it was meant: `=?base64?…?=` stands for what a header cannot hold.
+fn decoded(value: &str) -> Option<String> {
+    match value.strip_prefix("=?base64?").and_then(|v| v.strip_suffix("?=")) {
+        None => Some(value.to_owned()),
+        Some(text) => String::from_utf8(base64(text)?).ok(),
+    }
+}
+
+/// Decodes base64 (RFC 4648, 4) strictly: padded, and nothing else in it.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let bytes = text.as_bytes();
+    if !bytes.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(bytes.len() / 4 * 3);
+    for (at, group) in bytes.chunks(4).enumerate() {
+        let last = (at + 1) * 4 == bytes.len();
+        let pads = group.iter().rev().take_while(|b| **b == b'=').count();
+        if pads > 2 || pads > 0 && !last {
+            return None;
+        }
+        let mut bits = 0u32;
+        for byte in &group[..4 - pads] {
+            let digit = match byte {
+                b'A'..=b'Z' => byte - b'A',
+                b'a'..=b'z' => byte - b'a' + 26,
+                b'0'..=b'9' => byte - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(digit);
+        }
+        bits <<= 6 * pads as u32;
+        // What padding stands for has to be zero, or two texts would mean the same.
+        if bits & ((1u32 << (8 * pads)) - 1) != 0 {
+            return None;
+        }
+        out.extend_from_slice(&bits.to_be_bytes()[1..4 - pads]);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{meta, request};
+    use super::*;
+    use serde_json::json;
+
+    fn code(lines: &[(&str, &str)], method: &str, params: &serde_json::Value) -> i64 {
+        let headers = Headers(lines.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect());
+        check(&headers, &request(method, params)).map_or_else(|fault| fault.code, |()| 0)
+    }
+
+    #[test]
+    fn headers_have_to_say_what_the_message_says() {
+        let version = (VERSION, "2026-07-28");
+        let list = ("mcp-method", "tools/list");
+        let bare = json!({"_meta": meta()});
+        assert_eq!(code(&[version, list], "tools/list", &bare), 0);
+        assert_eq!(code(&[version, ("mcp-method", "  tools/list ")], "tools/list", &bare), 0);
+        for wrong in [
+            &[version][..],
+            &[list],
+            &[version, ("mcp-method", "TOOLS/LIST")],
+            &[version, list, list],
+            &[(VERSION, "2025-11-25"), list],
+        ] {
+            assert_eq!(code(wrong, "tools/list", &bare), HEADER_MISMATCH, "{wrong:?}");
+        }
+        assert_eq!(code(&[version, list], "tools/list", &json!({})), -32602);
+        let unknown = json!({"_meta": {era::VERSION_KEY: "v9"}});
+        assert_eq!(code(&[(VERSION, "v9"), list], "tools/list", &unknown), -32022);
+        assert_eq!(code(&[version, list], "tools/list", &unknown), HEADER_MISMATCH);
+    }
+
+    #[test]
+    fn a_name_is_compared_where_there_is_one() {
+        let call = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call")];
+        let params = json!({"name": "größe", "_meta": meta()});
+        let with = |name: &'static str| [call[0], call[1], ("mcp-name", name)];
+        assert_eq!(code(&with("=?base64?Z3LDtsOfZQ==?="), "tools/call", &params), 0);
+        assert_eq!(code(&call, "tools/call", &params), HEADER_MISMATCH);
+        for wrong in ["x", "=?base64?Z3LDtsOfZQ=?=", "=?base64?Z3LDtsOfZR==?=", "=?base64?*?="] {
+            assert_eq!(code(&with(wrong), "tools/call", &params), HEADER_MISMATCH, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn base64_is_read_strictly() {
+        for (text, bytes) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob")]
+        {
+            assert_eq!(base64(text).unwrap(), bytes.as_bytes(), "{text}");
+        }
+        for bad in ["Z", "Zg", "Zg=", "Zg==Zg==", "====", "Zh==", "Zm9=", "Z g="] {
+            assert_eq!(base64(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! mcpx as an MCP server over streamable HTTP, at `/mcp` of the daemon: sessions
+//! for the revisions that have them, none for the stateless one. Knows nothing
+//! of listeners, tokens or hosts.
+
+use super::backend::{Asked, Backend, Out, Outlet};
+use super::era;
+use super::fault::Fault;
+use super::headers::{self, VERSION};
+use super::options::Options;
+use super::session::{Incoming, News, Reply, Request, Session};
+use super::upstreams::Upstreams;
+use crate::api::http::{Chunked, Method};
+use crate::api::ops::Operation;
+use crate::api::uri;
+use crate::api::wire::SelectedProfiles;
+use crate::daemon::mcp_endpoint::{Desk, Endpoint, HttpRequest, Response, Seat};
+use crate::error::{Error, Kind, Result};
+use crate::log;
+use crate::observe::{Bus, Filter};
+use crate::pool::Cancel;
+use crate::proc::thread;
+use crate::settings;
+use crate::util;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// The header of a session.
+const SESSION: &str = "mcp-session-id";
+/// The media type of a stream.
+const EVENTS: &str = "text/event-stream";
+/// So many bytes of randomness make a session's id: whoever knows it is in the session.
+const ID_BYTES: usize = 16;
+
+/// Who serves `/mcp` in the daemon.
+pub fn endpoint() -> Arc<dyn Endpoint> {
+    Arc::new(Hosts::default())
+}
+
+/// All hosts.
+#[derive(Default)]
+struct Hosts {
+    sessions: Mutex<HashMap<String, Arc<Hosted>>>,
+    /// Those who want to hear news.
+    hearing: Arc<Mutex<Hearing>>,
+    upstreams: Arc<Upstreams>,
+}
+
+#[derive(Default)]
+struct Hearing {
+    sessions: Vec<Weak<Session>>,
+    /// Somebody reads the daemon's events for them.
+    followed: bool,
+}
+
+/// A session and its seat.
+struct Hosted {
+    session: Arc<Session>,
+    seat: Arc<Seat>,
+}
+
+/// The daemon, asked from a seat.
+struct AtSeat(Arc<Seat>);
+
+impl Backend for AtSeat {
+    fn perform(&self, op: &'static Operation, params: &RawValue, asked: &Asked<'_>) -> Result<Box<RawValue>> {
+        self.0.perform(op, params, asked.cancel, asked.progress.clone())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Endpoint for Hosts {
+    fn answer(&self, desk: &Desk<'_>, request: &HttpRequest<'_>, query: &str) -> Response {
+        match request.method {
+            Method::Post => self.post(desk, request.body, query),
+            Method::Get => self.stream(desk),
+            Method::Delete => self.delete(desk),
+            _ => {
+                let mut response = refuse(405, &Fault::request("/mcp takes POST, GET and DELETE"));
+                response.headers.push_str("Allow: GET, POST, DELETE\r\n");
+                response
+            }
+        }
+    }
+}
+
+/// A response that is a JSON-RPC message.
+fn message(status: u16, line: Vec<u8>) -> Response {
+    Response::json(status, line)
+}
+
+fn refuse(status: u16, fault: &Fault) -> Response {
+    message(status, fault.answer(None))
+}
+
+/// A response without a body.
+fn empty(status: u16) -> Response {
+    Response { media: None, ..Response::json(status, Vec::new()) }
+}
+
+/// What the address of a host's server asks for: `/mcp?mode=both&profile=work`.
+struct Wanted {
+    options: Options,
+    selection: SelectedProfiles,
+    session: Option<String>,
+}
+
+impl Wanted {
+    fn read(desk: &Desk<'_>, query: &str) -> Result<Wanted> {
+        let settings = desk.settings();
+        let mut wanted = Wanted {
+            options: Options::of(&settings),
+            selection: SelectedProfiles {
+                profile: settings.get(&settings::CATALOG_PROFILE),
+                skip_default: settings.get(&settings::CATALOG_SKIP_DEFAULT),
+                all_profiles: settings.get(&settings::CATALOG_ALL_PROFILES),
+            },
+            session: None,
+        };
+        let usage = |what: String| Error::new(Kind::Usage, format!("the query of /mcp: {what}"));
+        let pairs = uri::query(query).ok_or_else(|| usage("it has a broken escape".into()))?;
+        for (name, value) in pairs {
+            let flag = || match value.as_str() {
+                "" | "1" | "true" => Ok(true),
+                "0" | "false" => Ok(false),
+                _ => Err(usage(format!("{name} is true or false, not \"{value}\""))),
+            };
+            match name.as_str() {
+                "mode" => wanted.options.set_mode(&value).map_err(usage)?,
+                "profile" => wanted.selection.profile.push(value),
+                "skipDefault" => wanted.selection.skip_default = flag()?,
+                "allProfiles" => wanted.selection.all_profiles = flag()?,
+                "session" => wanted.session = Some(value),
+                _ => {
+                    return Err(usage(format!(
+                        "there is no {name}; there are mode, profile, skipDefault, allProfiles and session"
+                    )));
+                }
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+impl Hosts {
+    /// A session at a seat of its own.
+    fn seated(&self, desk: &Desk<'_>, query: &str) -> Result<Hosted> {
+        let wanted = Wanted::read(desk, query)?;
+        let seat = Arc::new(desk.seat(wanted.session, wanted.selection)?);
+        let backend = Arc::new(AtSeat(seat.clone()));
+        // Plain names mean what they do among the servers of one session only.
+        let upstreams = if wanted.options.plain { Arc::default() } else { self.upstreams.clone() };
+        let session = Arc::new(Session::new(wanted.options, backend, upstreams));
+        Ok(Hosted { session, seat })
+    }
+
+    /// The session that a request names.
+    fn of(&self, desk: &Desk<'_>) -> std::result::Result<(String, Arc<Hosted>), Box<Response>> {
+        let Some(id) = desk.headers().get(SESSION) else {
+            let fault = Fault::request("the header Mcp-Session-Id is missing: begin with initialize");
+            return Err(Box::new(refuse(400, &fault)));
+        };
+        let hosted = lock(&self.sessions).get(id).cloned();
+        let hosted = hosted.filter(|hosted| desk.may_use(&hosted.seat));
+        if let Some(hosted) = hosted.filter(|hosted| hosted.seat.is_open()) {
+            return Ok((id.to_owned(), hosted));
+        }
+        lock(&self.sessions).retain(|_, hosted| hosted.seat.is_open_still());
+        Err(Box::new(refuse(
+            404,
+            &Fault::request("there is no such session, or no longer: begin with initialize"),
+        )))
+    }
+
+    fn post(&self, desk: &Desk<'_>, body: &[u8], query: &str) -> Response {
+        if let Some(media) = desk.headers().get("content-type") {
+            let essence = media.split(';').next().unwrap_or_default().trim();
+            if !essence.eq_ignore_ascii_case("application/json") {
+                return refuse(415, &Fault::request("the body is to be application/json"));
+            }
+        }
+        let version = desk.headers().get(VERSION);
+        // Read as by a host of which nothing is known: what a session permits is looked at afterwards.
+        let first = peek(body);
+        let stateless = version.is_some_and(|v| era::STATELESS.contains(&v))
+            || first.as_ref().is_some_and(|r| {
+                r.method == "server/discover"
+                    || era::claimed(era::meta(r.params.as_deref()).as_ref()).is_some()
+            });
+        match first {
+            Some(request) if stateless => self.stateless(desk, request, query),
+            None if stateless => self.stateless_other(desk, body, query),
+            Some(request) if request.method == "initialize" => self.begin(desk, &request, query),
+            _ => self.in_session(desk, body, version),
+        }
+    }
+
+    /// One request that brings everything along.
+    fn stateless(&self, desk: &Desk<'_>, request: Request, query: &str) -> Response {
+        if let Err(fault) = headers::check(desk.headers(), &request) {
+            return message(fault.status(), fault.answer(Some(&request.id)));
+        }
+        let hosted = match self.seated(desk, query) {
+            Ok(hosted) => hosted,
+            Err(error) => return message(400, Fault::of(&error).answer(Some(&request.id))),
+        };
+        if request.method == "subscriptions/listen" {
+            self.hear(desk, &hosted.session);
+        }
+        let cancel = desk.cancel().clone();
+        // Whoever asked ends it by leaving, and the daemon by stopping.
+        let (stopped, session) = (cancel.clone(), Arc::downgrade(&hosted.session));
+        let guard = hosted.seat.on_end(move || match session.upgrade() {
+            Some(session) => session.end(),
+            None => stopped.cancel(),
+        });
+        let seat = hosted.seat.clone();
+        carry_out(desk, hosted.session, request, cancel, move |_| {
+            drop(guard);
+            seat.leave();
+        })
+    }
+
+    /// What is no request: a notification, or no message at all.
+    fn stateless_other(&self, desk: &Desk<'_>, body: &[u8], query: &str) -> Response {
+        match self.seated(desk, query) {
+            Ok(hosted) => {
+                let bad = hosted.session.read(body).into_iter().find_map(|incoming| match incoming {
+                    Incoming::Bad(line) => Some(line),
+                    _ => None,
+                });
+                hosted.seat.leave();
+                bad.map_or_else(|| empty(202), |line| message(400, line))
+            }
+            Err(error) => refuse(400, &Fault::of(&error)),
+        }
+    }
+
+    /// `initialize`: begins a session.
+    fn begin(&self, desk: &Desk<'_>, request: &Request, query: &str) -> Response {
+        let hosted = match self.seated(desk, query) {
+            Ok(hosted) => Arc::new(hosted),
+            Err(error) => return message(400, Fault::of(&error).answer(Some(&request.id))),
+        };
+        let reply = hosted.session.answer(request, desk.cancel(), &nowhere());
+        let begun = hosted.session.host().revision.is_some();
+        let id = match util::random_hex(ID_BYTES) {
+            Ok(id) if begun => id,
+            _ => {
+                hosted.seat.leave();
+                return message(reply.status, reply.line.unwrap_or_default());
+            }
+        };
+        self.hear(desk, &hosted.session);
+        let mut sessions = lock(&self.sessions);
+        sessions.retain(|_, hosted| hosted.seat.is_open_still());
+        sessions.insert(id.clone(), hosted);
+        drop(sessions);
+        let mut response = message(200, reply.line.unwrap_or_default());
+        response.headers.push_str(&format!("Mcp-Session-Id: {id}\r\n"));
+        response
+    }
+
+    /// Anything else of a host that has a session.
+    fn in_session(&self, desk: &Desk<'_>, body: &[u8], version: Option<&str>) -> Response {
+        if let Some(version) = version.filter(|v| !era::HANDSHAKE.contains(v)) {
+            return refuse(400, &era::unsupported(version));
+        }
+        // What is no JSON is that for everybody.
+        if desk.headers().get(SESSION).is_none()
+            && let Err(e) = serde_json::from_slice::<serde::de::IgnoredAny>(body)
+        {
+            return refuse(400, &Fault::not_json(format!("the message is not JSON: {e}")));
+        }
+        let (_, hosted) = match self.of(desk) {
+            Ok(found) => found,
+            Err(response) => return *response,
+        };
+        let session = &hosted.session;
+        let mut requests = Vec::new();
+        for incoming in session.read(body) {
+            match incoming {
+                Incoming::Request(request) => requests.push(request),
+                Incoming::Notification { method, params } => session.notice(&method, params.as_deref()),
+                Incoming::Bad(line) => return message(400, line),
+            }
+        }
+        // Only the revision with batches has more than one.
+        match requests.len() {
+            0 => empty(202),
+            1 => self.one(desk, &hosted, requests.remove(0)),
+            _ => many(&hosted, requests),
+        }
+    }
+
+    fn one(&self, desk: &Desk<'_>, hosted: &Arc<Hosted>, request: Request) -> Response {
+        // A disconnect is no cancellation in this era; a notification is.
+        let cancel = match hosted.session.enter(&request) {
+            Ok(flight) => flight.keep(),
+            Err(fault) => return message(200, fault.answer(Some(&request.id))),
+        };
+        let (inside, id) = (hosted.clone(), request.id.clone());
+        carry_out(desk, hosted.session.clone(), request, cancel, move |_| inside.session.left(&id))
+    }
+
+    /// The stream of what belongs to no request.
+    fn stream(&self, desk: &Desk<'_>) -> Response {
+        if !desk.headers().all("accept").any(|a| a.contains(EVENTS) || a.contains("*/*")) {
+            let mut response =
+                refuse(405, &Fault::request("GET /mcp is for a stream: Accept: text/event-stream"));
+            response.headers.push_str("Allow: POST, DELETE\r\n");
+            return response;
+        }
+        let (_, hosted) = match self.of(desk) {
+            Ok(found) => found,
+            Err(response) => return *response,
+        };
+        let (send, receive) = mpsc::channel();
+        // A second stream takes over from the first, which ends.
+        hosted.session.tell_at(Some(Arc::new(Post(Mutex::new(send)))));
+        let heartbeat = desk.settings().get(&settings::EVENTS_HEARTBEAT);
+        let cancel = desk.cancel().clone();
+        let mut response = Response::stream(
+            EVENTS,
+            Box::new(move |out: &mut Chunked<'_>| {
+                let ended = hosted.session.clone();
+                let _guard = hosted.seat.on_end(move || ended.end());
+                out.send(b": here\n\n")?;
+                pour(out, &receive, heartbeat, || !cancel.is_cancelled() && hosted.seat.is_open())
+            }),
+        );
+        response.headers.push_str(NO_CACHE);
+        response
+    }
+
+    fn delete(&self, desk: &Desk<'_>) -> Response {
+        match self.of(desk) {
+            Ok((id, hosted)) => {
+                lock(&self.sessions).remove(&id);
+                hosted.session.end();
+                hosted.seat.leave();
+                empty(204)
+            }
+            Err(response) => *response,
+        }
+    }
+
+    /// Has a session hear news. The first one has somebody read the daemon's events.
+    fn hear(&self, desk: &Desk<'_>, session: &Arc<Session>) {
+        let mut hearing = lock(&self.hearing);
+        hearing.sessions.retain(|s| s.strong_count() > 0);
+        hearing.sessions.push(Arc::downgrade(session));
+        if hearing.followed {
+            return;
+        }
+        let (bus, all) = (desk.bus(), Arc::downgrade(&self.hearing));
+        match thread::spawn("mcp-news", move || follow(&bus, &all)) {
+            Ok(_) => hearing.followed = true,
+            Err(e) => log::warn(format_args!("hosts will not hear of changes: {e}")),
+        }
+    }
+}
+
+/// How long the reader of events waits before it looks whether anybody is left.
+const LOOK: Duration = Duration::from_secs(30);
+/// So many events are read at a time.
+const BATCH: usize = 256;
+
+/// Tells every session what happens, until the daemon stops.
+fn follow(bus: &Bus, all: &Weak<Mutex<Hearing>>) {
+    let kinds = News::KINDS.iter().map(|kind| (*kind).to_owned()).collect();
+    let filter = Filter { kinds, ..Filter::default() };
+    let mut after = bus.last();
+    loop {
+        let read = bus.read(after, &filter, BATCH, LOOK, &|| false);
+        after = read.after;
+        let Some(all) = all.upgrade() else { return };
+        let sessions: Vec<Arc<Session>> = lock(&all).sessions.iter().filter_map(Weak::upgrade).collect();
+        for news in read.events.iter().filter_map(|event| News::of(event.kind)) {
+            sessions.iter().for_each(|session| session.tell(news));
+        }
+        if read.closed {
+            return;
+        }
+    }
+}
+
+/// The answers to a batch, one event each.
+fn many(hosted: &Arc<Hosted>, requests: Vec<Request>) -> Response {
+    let session = hosted.session.clone();
+    Response::stream(
+        EVENTS,
+        Box::new(move |out: &mut Chunked<'_>| {
+            for request in requests {
+                let line = match session.enter(&request) {
+                    Ok(flight) => session.answer(&request, &flight.cancel, &nowhere()).line,
+                    Err(fault) => Some(fault.answer(Some(&request.id))),
+                };
+                if let Some(line) = line {
+                    out.send(&event(&line))?;
+                }
+            }
+            Ok(())
+        }),
+    )
+}
+
+/// A stream is never kept by others.
+const NO_CACHE: &str = "Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n";
+
+/// The request in a body, when it is one alone.
+fn peek(body: &[u8]) -> Option<Request> {
+    let mut found = None;
+    let mut count = 0;
+    let whole = crate::mcp::jsonrpc::read(body, |m| {
+        count += 1;
+        if let crate::mcp::jsonrpc::Message::Request { id, method, params } = m {
+            found = Some(Request {
+                id: id.to_owned(),
+                method: method.into_owned(),
+                params: params.map(ToOwned::to_owned),
+            });
+        }
+    });
+    let named = |r: &Request| matches!(r.id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
+    let batch = body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
+    found.filter(|r| whole && count == 1 && !batch && named(r))
+}
+
+/// Carries out one request: the answer comes as JSON, unless something comes before it, and then as
+/// a stream. `done` is called when it is over.
+fn carry_out(
+    desk: &Desk<'_>,
+    session: Arc<Session>,
+    request: Request,
+    cancel: Cancel,
+    done: impl FnOnce(&Reply) + Send + 'static,
+) -> Response {
+    let (send, receive) = mpsc::channel();
+    let out: Out = Arc::new(Post(Mutex::new(send.clone())));
+    let heartbeat = desk.settings().get(&settings::EVENTS_HEARTBEAT);
+    let id = request.id.clone();
+    let left = cancel.clone();
+    let work = move || {
+        let reply = session.answer(&request, &cancel, &out);
+        done(&reply);
+        let _ = send.send(Sent::Last(reply));
+    };
+    if let Err(e) = thread::spawn("mcp", work) {
+        return message(503, Fault::internal(format!("starting a thread: {e}")).answer(Some(&id)));
+    }
+    match receive.recv() {
+        Ok(Sent::Last(reply)) => match reply.line {
+            Some(line) => message(reply.status, line),
+            None => empty(reply.status),
+        },
+        Ok(Sent::Before(first)) => {
+            let mut response = Response::stream(
+                EVENTS,
+                Box::new(move |out: &mut Chunked<'_>| {
+                    out.send(&event(&first))?;
+                    pour(out, &receive, heartbeat, || !left.is_cancelled())
+                }),
+            );
+            response.headers.push_str(NO_CACHE);
+            response
+        }
+        Err(_) => message(500, Fault::internal("answering broke off: a bug in mcpx").answer(Some(&id))),
+    }
+}
+
+/// A message on its way to the host.
+enum Sent {
+    /// More follows.
+    Before(Vec<u8>),
+    /// The answer; nothing follows.
+    Last(Reply),
+}
+
+/// Takes messages for a stream.
+struct Post(Mutex<Sender<Sent>>);
+
+impl Outlet for Post {
+    fn send(&self, line: &[u8]) -> bool {
+        lock(&self.0).send(Sent::Before(line.to_vec())).is_ok()
+    }
+}
+
+/// An outlet for what nobody wants to hear.
+fn nowhere() -> Out {
+    let (send, _) = mpsc::channel();
+    Arc::new(Post(Mutex::new(send)))
+}
+
+/// Writes what comes, and a comment when nothing does, until the answer or the end.
+fn pour(
+    out: &mut Chunked<'_>,
+    receive: &Receiver<Sent>,
+    heartbeat: Duration,
+    wanted: impl Fn() -> bool,
+) -> io::Result<()> {
+    loop {
+        match receive.recv_timeout(heartbeat) {
+            Ok(Sent::Before(line)) => out.send(&event(&line))?,
+            Ok(Sent::Last(reply)) => return reply.line.map_or(Ok(()), |line| out.send(&event(&line))),
+            Err(RecvTimeoutError::Timeout) if wanted() => out.send(b": still here\n\n")?,
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// A message as a server-sent event.
+fn event(line: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(line.len() + 24);
+    out.extend_from_slice(b"event: message\ndata: ");
+    out.extend_from_slice(line.trim_ascii_end());
+    out.extend_from_slice(b"\n\n");
+    out
+}

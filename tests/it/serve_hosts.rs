@@ -1,0 +1,78 @@
+//! Other people's hosts and judges: the official SDKs, the inspector, and the
+//! server scenarios of the conformance suite.
+
+use crate::harness::{Runtime, World, tools};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn script(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/conformance").join(name)
+}
+
+/// Runs node with a world's environment.
+fn node(world: &World, args: &[&str], env: &[(&str, &str)]) -> Output {
+    Command::new(Runtime::Node22.path())
+        .args(args)
+        .current_dir(world.dir())
+        .env_clear()
+        .envs(world.environment())
+        .env("MCPX_BIN", env!("CARGO_BIN_EXE_mcpx"))
+        .envs(env.iter().copied())
+        .output()
+        .expect("node starts")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_official_clients_drive_it_in_both_eras() {
+    let world = World::demo();
+    let _ = world.mcpx(["ls"]).run();
+    let daemon = world.infos().remove(0);
+    let url = format!("{}/mcp?mode=both", daemon["endpoint"].as_str().unwrap());
+    let token = daemon["token"].as_str().unwrap();
+    let hosts = script("server-hosts.mjs");
+    for way in ["stdio-old", "stdio-new", "http-old", "http-new"] {
+        let output = node(&world, &[hosts.to_str().unwrap(), way, &url], &[("MCPX_TOKEN", token)]);
+        assert!(output.status.success(), "{way}: {}", said(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["server"]["name"], "mcpx", "{way}: {found}");
+        let names = found["names"].as_array().unwrap();
+        assert!(names.contains(&json!("mcpx_call")) && names.contains(&json!("demo__add")), "{way}: {found}");
+        let revision = if way.ends_with("new") { "2026-07-28" } else { "handshake" };
+        assert_eq!(found["revision"], revision, "{way}");
+        // The last report and the answer come at once, and a host may see the answer first.
+        assert_eq!(found["progress"][0], 1, "{way}");
+        assert_eq!(found["sum"], json!({"sum": 5}), "{way}");
+        assert_eq!(found["pid"], "number", "{way}");
+    }
+}
+
+#[test]
+fn the_inspector_drives_it() {
+    let world = World::demo();
+    let inspector =
+        tools::installed("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
+    let inspect = |args: &[&str]| {
+        let mut all = vec![inspector.to_str().unwrap(), "--cli", env!("CARGO_BIN_EXE_mcpx"), "serve"];
+        all.extend(args);
+        let output = node(&world, &all, &[]);
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&output)))
+    };
+    let listed = inspect(&["--method", "tools/list"]);
+    assert!(listed["tools"].as_array().unwrap().iter().any(|t| t["name"] == "mcpx_call"), "{listed}");
+    let found = inspect(&["--method", "tools/call", "--tool-name", "mcpx_search", "--tool-arg", "query=add"]);
+    assert!(found["content"][0]["text"].as_str().unwrap().contains("demo.add"), "{found}");
+}
+
+#[test]
+fn the_conformance_suite_finds_what_is_expected_and_no_more() {
+    let world = World::new();
+    let runner = script("server.mjs");
+    let output = node(&world, &[runner.to_str().unwrap(), "2025-11-25", "2026-07-28"], &[]);
+    assert!(output.status.success(), "{}", said(&output));
+}
