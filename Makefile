@@ -24,6 +24,7 @@ install:
 ## The runtimes and servers that tests run against, into ignored folders below tests/tools.
 test-tools:
 	@tests/tools/install
+	@tests/tools/install opencode
 
 ## Every test; cargo prints the counts.
 test: test-tools

@@ -50,7 +50,7 @@ pub struct World {
 }
 
 /// Commands that work without a configuration, whatever is wrong with it.
-const ALONE: &[&str] = &["demo-server", "docs", "guard", "help", "init", "version"];
+const ALONE: &[&str] = &["demo-server", "docs", "guard", "help", "hook", "init", "plugin", "version"];
 
 impl Cx {
     /// A context in which nothing has been looked at yet.

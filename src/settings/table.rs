@@ -5,6 +5,7 @@ mod daemon;
 mod exec;
 mod general;
 mod observing;
+mod plugin;
 mod scripts;
 mod serve;
 mod servers;
@@ -14,6 +15,7 @@ pub use daemon::*;
 pub use exec::*;
 pub use general::*;
 pub use observing::*;
+pub use plugin::*;
 pub use scripts::*;
 pub use serve::*;
 pub use servers::*;
@@ -135,6 +137,19 @@ pub static ALL: &[&dyn Declared] = &[
     &TRANSPORT_HEADER_TIMEOUT,
     &TRANSPORT_IDLE_TIMEOUT,
     &TRANSPORT_WRITE_TIMEOUT,
+    &PLUGIN_ENDPOINT,
+    &PLUGIN_SOCKET,
+    &PLUGIN_BIN,
+    &PLUGIN_BIN_ARGS,
+    &PLUGIN_BACKEND,
+    &PLUGIN_REMEMBER,
+    &PLUGIN_ENV,
+    &PLUGIN_INSTRUCTIONS,
+    &PLUGIN_TOOL_TIMING,
+    &PLUGIN_TOOLS,
+    &PLUGIN_DAEMON_TOOLS,
+    &PLUGIN_ANNOTATE,
+    &PLUGIN_HEADLESS,
     &PLUMBING_STRICT_UNKNOWN_KEYS,
 ];
 

@@ -22,6 +22,7 @@ pub mod exec;
 pub mod explore;
 pub mod guard;
 pub mod help;
+pub mod hook;
 pub mod hooks;
 pub mod init;
 pub mod lock;
@@ -29,6 +30,7 @@ pub mod log;
 pub mod ls;
 pub mod man;
 pub mod permissions;
+pub mod plugin;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
@@ -85,6 +87,8 @@ pub static COMMANDS: &[&Command] = &[
     &check::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &plugin::COMMAND,
+    &hook::COMMAND,
     &doctor::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,
