@@ -99,6 +99,12 @@ struct OfRun {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Farewell {
+    drain_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
 struct Resolved {
     dir: PathBuf,
 }
@@ -235,7 +241,10 @@ fn dispatch(
             override_setting(daemon, key.to_owned(), None)
         }
         Id::Shutdown => {
-            daemon.tell(Event::Shutdown("it was asked to"));
+            match params.parse::<Farewell>(op)?.drain_ms {
+                None | Some(0) => daemon.tell(Event::Shutdown("it was asked to")),
+                Some(ms) => daemon.tell(Event::Drain(Duration::from_millis(ms))),
+            }
             json_of(&json!({"ok": true}))
         }
         Id::Stats => recording::statistics(daemon, params.parse(op)?),

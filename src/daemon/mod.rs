@@ -16,6 +16,7 @@ mod feed;
 mod follow;
 mod hooks;
 mod http;
+mod inline;
 mod left;
 mod logfile;
 pub mod mcp_endpoint;
@@ -35,6 +36,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod unix;
+
+pub use self::inline::Inline;
 
 use self::events::{Event, Life};
 use self::follow::Watched;
@@ -60,6 +63,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 /// What a daemon starts with.
 pub struct Options {
@@ -75,6 +79,8 @@ pub struct Options {
     pub flags: Vec<FlagValue>,
     /// A command started it (`--detached`): it leaves when it was idle for `autostart.idleExit`.
     pub detached: bool,
+    /// It lives inside a command: without TCP, and with the command's own log and limits.
+    pub inline: bool,
     /// Where its word goes, one line of JSON: `{"ready":{"key","pid","socket","endpoint"}}`
     /// once it answers, or `{"error":{…}}`. A command that started it reads it; in the foreground there is none.
     pub ready: Option<Box<dyn Write + Send>>,
@@ -94,6 +100,8 @@ pub fn run(mut options: Options) -> Result<()> {
             let _ = out.write_all(format!("{value}\n").as_bytes()).and_then(|()| out.flush());
         }
     };
+    // Before there are threads.
+    proc::memory::share_heaps();
     let (send, events) = mpsc::channel();
     // First, so that a signal during the start leaves no files behind.
     let booted = listen_to_signals(send.clone())
@@ -109,6 +117,7 @@ pub fn run(mut options: Options) -> Result<()> {
     };
     let dirs = &life.daemon.origin.dirs;
     left::sweep(dirs);
+    inline::sweep(dirs);
     let record = left::keep(dirs, &life.daemon.origin.env);
     let current = life.daemon.current();
     word(json!({"ready": {
@@ -135,7 +144,7 @@ fn boot(
     start_logs: impl FnOnce(Logs, &Dirs, &str, bool) -> Logs,
     pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
 ) -> Result<Life> {
-    let Options { explicit, dir, env, dirs, flags, detached, notice, mcp, .. } = options;
+    let Options { explicit, dir, env, dirs, flags, detached, inline, notice, mcp, .. } = options;
     let uid = proc::uid();
     paths::ensure_private(&dirs.state, uid)?;
     // Relative names would move with the working directory, which is `/` from here on.
@@ -143,7 +152,9 @@ fn boot(
     let load = LoadOptions { explicit, dir: &dir, env: &env, dirs: &dirs, uid };
     let (config, watched) = load_and_watch(&load)?;
     let settings = events::settings_of(&config, &env, &flags, &[], detached)?;
-    events::set_level(&settings);
+    if !inline {
+        events::set_level(&settings);
+    }
     let pool = pool(PoolConfig {
         servers: config.servers.clone(),
         settings: settings.clone(),
@@ -153,9 +164,11 @@ fn boot(
     let bus = pool.bus().clone();
     let logs = start_logs(Logs::new(&dirs, &bus, &settings), &dirs, &config.key, detached);
     // More connections than the system's modest default; without it the daemon only refuses earlier.
-    let _ = proc::raise_nofile();
+    if !inline {
+        let _ = proc::raise_nofile();
+    }
     let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
-    let bound = http::Bound::new(&settings)?;
+    let bound = if inline { None } else { http::Bound::new(&settings)? };
     let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
     let origin = Origin::new(detached, dirs, env);
     let mut names = Names::take(&origin.dirs, &config.key, patience)?;
@@ -165,7 +178,9 @@ fn boot(
         current.endpoint.clone_from(&bound.endpoint);
         current.token.clone_from(&bound.token);
     }
-    recording::configure(&logs, &bus, &current, &origin.env);
+    if !inline {
+        recording::configure(&logs, &bus, &current, &origin.env);
+    }
     let outcome = Daemon::new(pool, peers, logs, mcp, origin, current, send).and_then(|daemon| {
         let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
         names.listen(&daemon)?;
@@ -180,13 +195,15 @@ fn boot(
         }
     };
     let current = daemon.current();
-    log::info(format_args!(
-        "mcpx {VERSION} is ready: process {}, {} servers, {}",
-        daemon.origin.pid,
-        current.config.servers.len(),
-        current.socket.display()
-    ));
-    current.config.warnings.iter().for_each(log::warn);
+    if !inline {
+        log::info(format_args!(
+            "mcpx {VERSION} is ready: process {}, {} servers, {}",
+            daemon.origin.pid,
+            current.config.servers.len(),
+            current.socket.display()
+        ));
+        current.config.warnings.iter().for_each(log::warn);
+    }
     daemon.pool.bus().publish(Happened::new(
         &kinds::DAEMON_STARTED,
         json!({"pid": daemon.origin.pid, "version": VERSION, "key": current.config.key}),
@@ -203,6 +220,9 @@ fn boot(
         overrides: Vec::new(),
         media: Media::default(),
         again: false,
+        quiet: inline,
+        trimmed: false,
+        drain: Duration::ZERO,
     })
 }
 

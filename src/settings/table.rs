@@ -120,6 +120,7 @@ pub static ALL: &[&dyn Declared] = &[
     &DAEMON_INLINE,
     &DAEMON_SOCKET,
     &DAEMON_KEY_GRACE,
+    &DAEMON_DRAIN_TIMEOUT,
     &DAEMON_TICK,
     &AUTOSTART_TIMEOUT,
     &AUTOSTART_IDLE_EXIT,

@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod autostart;
 mod big;
 mod browsers;
 mod call;
@@ -24,7 +25,9 @@ mod exec;
 mod exec_service;
 mod faults;
 mod hooks;
+mod hostile;
 mod inherit_env;
+mod inline;
 mod launcher;
 mod layers;
 mod lock;
@@ -49,3 +52,4 @@ mod settings;
 mod soak;
 mod stats;
 mod typecheck;
+mod versions;

@@ -40,6 +40,7 @@ pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod service;
 pub mod session;
 pub mod settings;
 pub mod stats;
@@ -80,6 +81,7 @@ pub static COMMANDS: &[&Command] = &[
     &refresh::COMMAND,
     &reload::COMMAND,
     &resolve::COMMAND,
+    &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
     &auth::COMMAND,
