@@ -15,7 +15,8 @@ const TAKEN: &[&str] = &["Error", "Event"];
 pub fn module() -> String {
     let mut out = String::from(
         "// Made from src/api/ops/ and defaults.json by `make docs`; edit those, not this file.\n\
-         // What the daemon can be asked, with types. Knows nothing of how a request travels.\n\n\
+         // What the daemon can be asked, with types; docs/api.md says what each field means.\n\
+         // Knows nothing of how a request travels.\n\n\
          /** The defaults of the settings `plugin.*`. */\nexport const PLUGIN_DEFAULTS = ",
     );
     let defaults: Value = serde_json::from_str(settings::defaults_json()).unwrap_or_default();
@@ -92,9 +93,9 @@ fn typed() -> impl Iterator<Item = &'static Operation> {
     ops::all().filter(|op| !matches!(op.returns, Returns::Frames | Returns::Text(_)))
 }
 
+/// Without a word on its meaning: every binary carries this text, and `docs/api.md` says it.
 fn member(out: &mut String, field: &Field) {
     let optional = if field.required { "" } else { "?" };
-    let _ = writeln!(out, "  /** {} */", comment(field.help));
     let _ = writeln!(out, "  {}{optional}: {};", field.name, shape(&field.shape));
 }
 

@@ -5,6 +5,7 @@ use super::discover;
 use super::events::Event;
 use super::exec;
 use super::feed;
+use super::offers;
 use super::recording;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
@@ -249,6 +250,14 @@ fn dispatch(
         }
         Id::Stats => recording::statistics(daemon, params.parse(op)?),
         Id::Status => json_of(&status(daemon)),
+        Id::Resources => offers::list(daemon, params.parse(op)?, offers::RESOURCES, asker),
+        Id::ResourceTemplates => offers::list(daemon, params.parse(op)?, offers::TEMPLATES, asker),
+        Id::ReadResource => offers::read(daemon, &params.parse(op)?, asker),
+        Id::SubscribeResource => offers::subscribe(daemon, &params.parse(op)?, true, asker),
+        Id::UnsubscribeResource => offers::subscribe(daemon, &params.parse(op)?, false, asker),
+        Id::Prompts => offers::list(daemon, params.parse(op)?, offers::PROMPTS, asker),
+        Id::GetPrompt => offers::prompt(daemon, params.parse(op)?, asker),
+        Id::Complete => offers::complete(daemon, params.parse(op)?, asker),
         Id::Questions => calling::questions(daemon),
         Id::Question => calling::question(daemon, &params.parse(op)?),
         Id::AnswerQuestion => calling::answer(daemon, params.parse(op)?),

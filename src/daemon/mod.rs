@@ -22,6 +22,7 @@ mod logfile;
 pub mod mcp_endpoint;
 mod media;
 mod names;
+mod offers;
 mod peers;
 mod places;
 mod recording;

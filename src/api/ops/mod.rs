@@ -6,6 +6,7 @@ mod calls;
 mod daemon;
 mod exec;
 mod observing;
+mod offers;
 mod questions;
 mod servers;
 mod sessions;
@@ -22,10 +23,12 @@ pub enum Id {
     CancelTask,
     Channel,
     CloseRun,
+    Complete,
     DeleteServer,
     EndSession,
     Events,
     Exec,
+    GetPrompt,
     Health,
     Hooks,
     KeepSession,
@@ -36,12 +39,16 @@ pub enum Id {
     OpenApi,
     OpenRun,
     PostLog,
+    Prompts,
     PutServer,
     Question,
     Questions,
+    ReadResource,
     Refresh,
     Reload,
     Resolve,
+    ResourceTemplates,
+    Resources,
     Restart,
     Schemas,
     Search,
@@ -54,11 +61,13 @@ pub enum Id {
     Shutdown,
     Stats,
     Status,
+    SubscribeResource,
     Task,
     TaskResult,
     Tasks,
     Types,
     UnsetSetting,
+    UnsubscribeResource,
 }
 
 /// One thing that the daemon can be asked.
@@ -191,6 +200,7 @@ static FAMILIES: &[&[Operation]] = &[
     calls::TABLE,
     exec::TABLE,
     questions::TABLE,
+    offers::TABLE,
     servers::TABLE,
     sessions::TABLE,
     settings::TABLE,

@@ -31,9 +31,11 @@ pub mod ls;
 pub mod man;
 pub mod permissions;
 pub mod plugin;
+pub mod prompts;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
+pub mod resources;
 pub mod restart;
 pub mod run;
 pub mod scripts;
@@ -57,6 +59,8 @@ pub static COMMANDS: &[&Command] = &[
     &search::COMMAND,
     &tools::COMMAND,
     &types::COMMAND,
+    &resources::COMMAND,
+    &prompts::COMMAND,
     &catalog::COMMAND,
     &explore::COMMAND,
     &call::COMMAND,

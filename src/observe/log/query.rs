@@ -294,15 +294,8 @@ pub(super) fn unknown_event(events: &[String]) -> Option<&str> {
 }
 
 /// Events that only the log has.
-pub(super) const OWN: &[&str] = &[
-    "log.dropped",
-    "server.stderr",
-    "server.log",
-    "script.log",
-    "tool.finished",
-    "hook.failed",
-    "consumer.failed",
-];
+pub(super) const OWN: &[&str] =
+    &["log.dropped", "server.stderr", "script.log", "tool.finished", "hook.failed", "consumer.failed"];
 
 impl Query {
     /// The first word among the events that names none.
