@@ -241,6 +241,21 @@ export interface Task {
   questions?: Question[];
 }
 
+export interface Resources {
+  resources: Record<string, unknown>[];
+  failures?: ErrorRecord[];
+}
+
+export interface ResourceTemplates {
+  resourceTemplates: Record<string, unknown>[];
+  failures?: ErrorRecord[];
+}
+
+export interface Prompts {
+  prompts: Record<string, unknown>[];
+  failures?: ErrorRecord[];
+}
+
 export interface Namespaces {
   namespaces: Namespace[];
 }
@@ -384,6 +399,71 @@ export interface Displaced {
   source: string;
 }
 
+export interface Log {
+  records: Logged[];
+}
+
+export interface Logged {
+  at: number;
+  level: string;
+  source: string;
+  event?: string;
+  message?: string;
+  daemon: string;
+  seq?: number;
+  server?: string;
+  tool?: string;
+  instance?: string;
+  session?: string;
+  run?: string;
+  call?: string;
+  trace?: string[][];
+  ms?: unknown;
+  outcome?: string;
+  sent?: number;
+  received?: number;
+  data?: unknown;
+}
+
+export interface Stats {
+  about: string;
+  since: number;
+  until: number;
+  rows: Record<string, unknown>[];
+  more: number;
+}
+
+export interface Listeners {
+  hooks: DeclaredHook[];
+  consumers: Consumer[];
+}
+
+export interface DeclaredHook {
+  name: string;
+  events: string[];
+  servers: string[];
+  command: string;
+  problem?: string;
+  runs?: number;
+  failures?: number;
+  dropped?: number;
+  running?: number;
+  last?: number;
+  lastError?: string;
+}
+
+export interface Consumer {
+  name: string;
+  events: string[];
+  servers: string[];
+  command: string;
+  problem?: string;
+  pid?: number;
+  acknowledged?: number;
+  starts?: number;
+  lastError?: string;
+}
+
 export interface EventsParams {
   kind?: string[];
   server?: string[];
@@ -460,6 +540,63 @@ export interface TaskResultParams {
 
 export interface CancelTaskParams {
   id: string;
+}
+
+export interface ResourcesParams {
+  server?: string[];
+  session?: string;
+  profile?: string[];
+  skipDefault?: boolean;
+  allProfiles?: boolean;
+}
+
+export interface ResourceTemplatesParams {
+  server?: string[];
+  session?: string;
+  profile?: string[];
+  skipDefault?: boolean;
+  allProfiles?: boolean;
+}
+
+export interface ReadResourceParams {
+  server: string;
+  uri: string;
+  session?: string;
+}
+
+export interface SubscribeResourceParams {
+  server: string;
+  uri: string;
+  session?: string;
+}
+
+export interface UnsubscribeResourceParams {
+  server: string;
+  uri: string;
+  session?: string;
+}
+
+export interface PromptsParams {
+  server?: string[];
+  session?: string;
+  profile?: string[];
+  skipDefault?: boolean;
+  allProfiles?: boolean;
+}
+
+export interface GetPromptParams {
+  server: string;
+  name: string;
+  arguments?: Record<string, unknown>;
+  context?: Context;
+}
+
+export interface CompleteParams {
+  server: string;
+  ref: Record<string, unknown>;
+  argument: Record<string, unknown>;
+  arguments?: Record<string, unknown>;
+  context?: Context;
 }
 
 export interface NamespacesParams {
@@ -556,6 +693,47 @@ export interface UnsetSettingParams {
   key: string;
 }
 
+export interface LogParams {
+  since?: string;
+  until?: string;
+  level?: string;
+  event?: string[];
+  source?: string[];
+  server?: string[];
+  tool?: string[];
+  session?: string[];
+  run?: string[];
+  id?: string;
+  grep?: string;
+  limit?: number;
+}
+
+export interface PostLogParams {
+  level?: string;
+  source?: string;
+  event?: string;
+  message?: string;
+  server?: string;
+  tool?: string;
+  session?: string;
+  run?: string;
+  call?: string;
+  trace?: string[][];
+  data?: Record<string, unknown>;
+  records?: Record<string, unknown>[];
+}
+
+export interface StatsParams {
+  about: string;
+  since?: string;
+  until?: string;
+  server?: string[];
+  tool?: string[];
+  session?: string[];
+  run?: string[];
+  limit?: number;
+}
+
 /** How one request is sent. */
 export interface How {
   /** Ends it. */
@@ -619,6 +797,22 @@ export interface V1 {
   taskResult(params: TaskResultParams, how?: How): Promise<Called>;
   /** `DELETE /v1/tasks/{id}`: have a task stop. */
   cancelTask(params: CancelTaskParams, how?: How): Promise<Task>;
+  /** `GET /v1/resources`: the resources of servers. */
+  resources(params?: ResourcesParams, how?: How): Promise<Resources>;
+  /** `GET /v1/resources/templates`: the templates for URIs of servers' resources. */
+  resourceTemplates(params?: ResourceTemplatesParams, how?: How): Promise<ResourceTemplates>;
+  /** `GET /v1/resources/read`: read a resource. */
+  readResource(params: ReadResourceParams, how?: How): Promise<Called>;
+  /** `POST /v1/resources/subscribe`: have a server tell when a resource changes. */
+  subscribeResource(params: SubscribeResourceParams, how?: How): Promise<Done>;
+  /** `POST /v1/resources/unsubscribe`: have a server tell no longer. */
+  unsubscribeResource(params: UnsubscribeResourceParams, how?: How): Promise<Done>;
+  /** `GET /v1/prompts`: the prompts of servers. */
+  prompts(params?: PromptsParams, how?: How): Promise<Prompts>;
+  /** `POST /v1/prompts/get`: get a prompt, filled in. */
+  getPrompt(params: GetPromptParams, how?: How): Promise<Called>;
+  /** `POST /v1/complete`: what could complete an argument of a prompt or of a resource's template. */
+  complete(params: CompleteParams, how?: How): Promise<Called>;
   /** `GET /v1/namespaces`: every configured server, with what is known of it. */
   namespaces(params?: NamespacesParams, how?: How): Promise<Namespaces>;
   /** `GET /v1/schemas`: the tools of servers, with their JSON Schemas. */
@@ -655,6 +849,14 @@ export interface V1 {
   setSetting(params: SetSettingParams, how?: How): Promise<Setting>;
   /** `DELETE /v1/settings/{key}`: end an override. */
   unsetSetting(params: UnsetSettingParams, how?: How): Promise<Setting>;
+  /** `GET /v1/log`: records of the log, the oldest first. */
+  log(params?: LogParams, how?: How): Promise<Log>;
+  /** `POST /v1/log`: add a record to the log. */
+  postLog(params?: PostLogParams, how?: How): Promise<Done>;
+  /** `GET /v1/stats`: what the log comes to: counts, exact percentiles, errors by shape. */
+  stats(params: StatsParams, how?: How): Promise<Stats>;
+  /** `GET /v1/hooks`: the declared hooks and event consumers, and how they fare. */
+  hooks(_?: undefined, how?: How): Promise<Listeners>;
 }
 
 /** Where each operation is, and where its parameters travel. */
@@ -677,6 +879,14 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   task: { method: "GET", path: "/v1/tasks/{id}", query: [], body: [] },
   taskResult: { method: "GET", path: "/v1/tasks/{id}/result", query: ["waitMs"], body: [] },
   cancelTask: { method: "DELETE", path: "/v1/tasks/{id}", query: [], body: [] },
+  resources: { method: "GET", path: "/v1/resources", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
+  resourceTemplates: { method: "GET", path: "/v1/resources/templates", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
+  readResource: { method: "GET", path: "/v1/resources/read", query: ["server", "uri", "session"], body: [] },
+  subscribeResource: { method: "POST", path: "/v1/resources/subscribe", query: [], body: ["server", "uri", "session"] },
+  unsubscribeResource: { method: "POST", path: "/v1/resources/unsubscribe", query: [], body: ["server", "uri", "session"] },
+  prompts: { method: "GET", path: "/v1/prompts", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
+  getPrompt: { method: "POST", path: "/v1/prompts/get", query: [], body: ["server", "name", "arguments", "context"] },
+  complete: { method: "POST", path: "/v1/complete", query: [], body: ["server", "ref", "argument", "arguments", "context"] },
   namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "known", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   schemas: { method: "GET", path: "/v1/schemas", query: ["server", "fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   search: { method: "GET", path: "/v1/search", query: ["query", "limit", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
@@ -695,6 +905,10 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   setting: { method: "GET", path: "/v1/settings/{key}", query: [], body: [] },
   setSetting: { method: "PUT", path: "/v1/settings/{key}", query: [], body: ["value"] },
   unsetSetting: { method: "DELETE", path: "/v1/settings/{key}", query: [], body: [] },
+  log: { method: "GET", path: "/v1/log", query: ["since", "until", "level", "event", "source", "server", "tool", "session", "run", "id", "grep", "limit"], body: [] },
+  postLog: { method: "POST", path: "/v1/log", query: [], body: ["level", "source", "event", "message", "server", "tool", "session", "run", "call", "trace", "data", "records"] },
+  stats: { method: "GET", path: "/v1/stats", query: ["about", "since", "until", "server", "tool", "session", "run", "limit"], body: [] },
+  hooks: { method: "GET", path: "/v1/hooks", query: [], body: [] },
 };
 
 /** An operation with its parameters, as it travels. */
