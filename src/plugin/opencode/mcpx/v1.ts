@@ -624,6 +624,11 @@ export interface ResolveParams {
   dir: string;
 }
 
+export interface ShutdownParams {
+  /** let calls in flight end first, for that many milliseconds at most */
+  drainMs?: number;
+}
+
 export interface CallParams {
   /** the server's configured name, or its identifier */
   server: string;
@@ -899,7 +904,7 @@ export interface V1 {
   /** `GET /v1/resolve`: which daemon serves a directory. */
   resolve(params: ResolveParams, how?: How): Promise<Resolved>;
   /** `POST /v1/shutdown`: stop the daemon and every server that it runs. */
-  shutdown(_?: undefined, how?: How): Promise<Done>;
+  shutdown(params?: ShutdownParams, how?: How): Promise<Done>;
   /** `GET /v1/openapi.json`: this table as an OpenAPI document. */
   openapi(_?: undefined, how?: How): Promise<Record<string, unknown>>;
   /** `POST /v1/call`: call one tool. */
@@ -969,7 +974,7 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   events: { method: "GET", path: "/v1/events", query: ["kind", "server", "session", "since", "follow"], body: [] },
   reload: { method: "POST", path: "/v1/reload", query: [], body: [] },
   resolve: { method: "GET", path: "/v1/resolve", query: ["dir"], body: [] },
-  shutdown: { method: "POST", path: "/v1/shutdown", query: [], body: [] },
+  shutdown: { method: "POST", path: "/v1/shutdown", query: [], body: ["drainMs"] },
   openapi: { method: "GET", path: "/v1/openapi.json", query: [], body: [] },
   call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs"] },
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools"] },
