@@ -241,6 +241,21 @@ export interface Task {
   questions?: Question[];
 }
 
+export interface Resources {
+  resources: Record<string, unknown>[];
+  failures?: ErrorRecord[];
+}
+
+export interface ResourceTemplates {
+  resourceTemplates: Record<string, unknown>[];
+  failures?: ErrorRecord[];
+}
+
+export interface Prompts {
+  prompts: Record<string, unknown>[];
+  failures?: ErrorRecord[];
+}
+
 export interface Namespaces {
   namespaces: Namespace[];
 }
@@ -462,6 +477,63 @@ export interface CancelTaskParams {
   id: string;
 }
 
+export interface ResourcesParams {
+  server?: string[];
+  session?: string;
+  profile?: string[];
+  skipDefault?: boolean;
+  allProfiles?: boolean;
+}
+
+export interface ResourceTemplatesParams {
+  server?: string[];
+  session?: string;
+  profile?: string[];
+  skipDefault?: boolean;
+  allProfiles?: boolean;
+}
+
+export interface ReadResourceParams {
+  server: string;
+  uri: string;
+  session?: string;
+}
+
+export interface SubscribeResourceParams {
+  server: string;
+  uri: string;
+  session?: string;
+}
+
+export interface UnsubscribeResourceParams {
+  server: string;
+  uri: string;
+  session?: string;
+}
+
+export interface PromptsParams {
+  server?: string[];
+  session?: string;
+  profile?: string[];
+  skipDefault?: boolean;
+  allProfiles?: boolean;
+}
+
+export interface GetPromptParams {
+  server: string;
+  name: string;
+  arguments?: Record<string, unknown>;
+  context?: Context;
+}
+
+export interface CompleteParams {
+  server: string;
+  ref: Record<string, unknown>;
+  argument: Record<string, unknown>;
+  arguments?: Record<string, unknown>;
+  context?: Context;
+}
+
 export interface NamespacesParams {
   fresh?: boolean;
   known?: boolean;
@@ -619,6 +691,22 @@ export interface V1 {
   taskResult(params: TaskResultParams, how?: How): Promise<Called>;
   /** `DELETE /v1/tasks/{id}`: have a task stop. */
   cancelTask(params: CancelTaskParams, how?: How): Promise<Task>;
+  /** `GET /v1/resources`: the resources of servers. */
+  resources(params?: ResourcesParams, how?: How): Promise<Resources>;
+  /** `GET /v1/resources/templates`: the templates for URIs of servers' resources. */
+  resourceTemplates(params?: ResourceTemplatesParams, how?: How): Promise<ResourceTemplates>;
+  /** `GET /v1/resources/read`: read a resource. */
+  readResource(params: ReadResourceParams, how?: How): Promise<Called>;
+  /** `POST /v1/resources/subscribe`: have a server tell when a resource changes. */
+  subscribeResource(params: SubscribeResourceParams, how?: How): Promise<Done>;
+  /** `POST /v1/resources/unsubscribe`: have a server tell no longer. */
+  unsubscribeResource(params: UnsubscribeResourceParams, how?: How): Promise<Done>;
+  /** `GET /v1/prompts`: the prompts of servers. */
+  prompts(params?: PromptsParams, how?: How): Promise<Prompts>;
+  /** `POST /v1/prompts/get`: get a prompt, filled in. */
+  getPrompt(params: GetPromptParams, how?: How): Promise<Called>;
+  /** `POST /v1/complete`: what could complete an argument of a prompt or of a resource's template. */
+  complete(params: CompleteParams, how?: How): Promise<Called>;
   /** `GET /v1/namespaces`: every configured server, with what is known of it. */
   namespaces(params?: NamespacesParams, how?: How): Promise<Namespaces>;
   /** `GET /v1/schemas`: the tools of servers, with their JSON Schemas. */
@@ -677,6 +765,14 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   task: { method: "GET", path: "/v1/tasks/{id}", query: [], body: [] },
   taskResult: { method: "GET", path: "/v1/tasks/{id}/result", query: ["waitMs"], body: [] },
   cancelTask: { method: "DELETE", path: "/v1/tasks/{id}", query: [], body: [] },
+  resources: { method: "GET", path: "/v1/resources", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
+  resourceTemplates: { method: "GET", path: "/v1/resources/templates", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
+  readResource: { method: "GET", path: "/v1/resources/read", query: ["server", "uri", "session"], body: [] },
+  subscribeResource: { method: "POST", path: "/v1/resources/subscribe", query: [], body: ["server", "uri", "session"] },
+  unsubscribeResource: { method: "POST", path: "/v1/resources/unsubscribe", query: [], body: ["server", "uri", "session"] },
+  prompts: { method: "GET", path: "/v1/prompts", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
+  getPrompt: { method: "POST", path: "/v1/prompts/get", query: [], body: ["server", "name", "arguments", "context"] },
+  complete: { method: "POST", path: "/v1/complete", query: [], body: ["server", "ref", "argument", "arguments", "context"] },
   namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "known", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   schemas: { method: "GET", path: "/v1/schemas", query: ["server", "fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   search: { method: "GET", path: "/v1/search", query: ["query", "limit", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
