@@ -178,7 +178,16 @@ impl Client {
     /// Begins in one era.
     pub(super) fn greet(&self, era: Era, deadline: Instant, cancel: &Cancel) -> Result<()> {
         match era {
-            Era::Initialize(revision) => self.initialize(revision, deadline, cancel),
+            Era::Initialize(revision) => match (self.initialize(revision, deadline, cancel), &self.0.link) {
+                (Err(e), Link::Http(http)) if http.may_be_older() => match http.open_older(deadline) {
+                    Ok(()) => self.initialize(revision, deadline, cancel),
+                    Err(why) => {
+                        log::debug(&why);
+                        Err(e)
+                    }
+                },
+                (outcome, _) => outcome,
+            },
             Era::Stateless => self.discover(deadline, cancel),
         }
     }

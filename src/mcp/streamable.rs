@@ -35,6 +35,7 @@ const TOO_SHORT: Duration = Duration::from_millis(5);
 const DRAINS: usize = 2;
 
 mod listen;
+mod older;
 
 pub(super) struct Streamable {
     peer: Arc<Peer>,
@@ -51,6 +52,10 @@ pub(super) struct Streamable {
     drains: AtomicUsize,
     /// Something has answered there, whatever it was.
     reached: AtomicBool,
+    /// What refused the greeting may be a server of the older transport.
+    older: AtomicBool,
+    /// Where messages go, once it is known to be one.
+    endpoint: Mutex<Option<String>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -118,6 +123,8 @@ impl Streamable {
             closing: Cancel::new(),
             drains: AtomicUsize::new(0),
             reached: AtomicBool::new(false),
+            older: AtomicBool::new(false),
+            endpoint: Mutex::default(),
         });
         let late = Arc::downgrade(&http);
         peer.send_late_through(move |line| {
@@ -131,6 +138,11 @@ impl Streamable {
     /// Whether anything has answered at the URL.
     pub fn was_reached(&self) -> bool {
         self.reached.load(Ordering::Relaxed)
+    }
+
+    /// Whether what refused the greeting may be a server of the older transport.
+    pub fn may_be_older(&self) -> bool {
+        self.older.load(Ordering::Relaxed) && self.endpoint().is_none()
     }
 
     /// Whether the server is of the stateless era.
@@ -205,6 +217,9 @@ impl Streamable {
         cancel: &Cancel,
         tick: Tick,
     ) -> Result<Exchange> {
+        if let Some(endpoint) = self.endpoint() {
+            return self.exchange_older(&endpoint, line, slot, deadline, tick);
+        }
         let mut session = self.along(cancel);
         let lease = self.web.lease();
         let _guard = interrupt_on(cancel, lease.interrupter());
@@ -310,6 +325,9 @@ impl Streamable {
             return over(Outcome::Error(error));
         }
         let said = format!("answered HTTP {}", http::describe(status, &text));
+        if subject.method == "initialize" && matches!(status, 400 | 404 | 405 | 406 | 410 | 415) {
+            self.older.store(true, Ordering::Relaxed);
+        }
         let e = match status {
             401 | 403 => self.unusable(Kind::Refused, said).hint(
                 "it wants authorisation: give it a header, such as \"Authorization\", under \"headers\" in its definition",
@@ -323,7 +341,7 @@ impl Streamable {
             }
             404 | 405 | 406 | 410 | 415 if matches!(subject.method, "initialize" | "server/discover") => self
                 .unusable(Kind::Unavailable, said)
-                .hint("is this the URL of its MCP endpoint (streamable HTTP)? The older HTTP+SSE transport is not supported"),
+                .hint("is this the URL of its MCP endpoint?"),
             // It may have begun to work on it.
             500.. => return over(Outcome::Broken(format!("at {} {said}", http::shown(&self.url)))),
             _ => self.unusable(Kind::Unavailable, said),
@@ -513,9 +531,10 @@ impl Streamable {
 
     /// Sends a notification or an answer, and does not care what comes of it.
     pub fn notify(&self, line: Vec<u8>) {
+        let url = self.endpoint().unwrap_or_else(|| self.url.clone());
         let session = self.along(&self.closing);
         let lease = self.web.lease();
-        match self.post(&lease, &session, &self.url, &line, &[], Some(self.peer.limits.streams.accept)) {
+        match self.post(&lease, &session, &url, &line, &[], Some(self.peer.limits.streams.accept)) {
             Ok(mut reply) => drop(reply.read(64 * 1024)),
             Err(failure) => {
                 log::debug(format_args!("{}: a notification failed: {failure:?}", self.peer.server))

@@ -16,6 +16,10 @@ impl Streamable {
     /// Listens to what the server says of itself, for this session and on a
     /// thread of its own, if the server offers that.
     pub fn listen(self: &Arc<Self>) {
+        // In the older transport the one stream is open already.
+        if self.endpoint().is_some() {
+            return;
+        }
         let silence = self.peer.limits.streams.silence;
         self.hear_with(move |http, lease, last_event| http.get(lease, last_event, None, Some(silence)));
     }
