@@ -470,8 +470,10 @@ impl Client {
     }
 }
 
-impl Drop for Client {
-    fn drop(&mut self) {
+impl Client {
+    /// Closes the runs that it has opened at a far daemon, which sees no connection end. Dropping it
+    /// does the same; this is for who cannot know that it drops the last one before the process ends.
+    pub fn leave(&self) {
         let runs = std::mem::take(&mut *self.far_runs());
         let Wire::Http(remote) = &self.link().wire else { return };
         for run in &runs {
@@ -479,6 +481,12 @@ impl Drop for Client {
             let target = format!("/v1/runs/{}", uri::encode(&run.id, false));
             let _ = remote.another().ask(Method::Delete, &target, "", None, Some(FAREWELL), None);
         }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

@@ -71,7 +71,8 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
     }
     // The run lasts as long as the client that opened it.
     let (client, link) = open(cx, world, &prepared)?;
-    let log = client.map(|c| Arc::new(ScriptLog::new(Arc::new(c), &link.run, &link.session, &cx.trace())));
+    let client = client.map(Arc::new);
+    let log = client.clone().map(|c| Arc::new(ScriptLog::new(c, &link.run, &link.session, &cx.trace())));
     let plan = prepared.plan(link);
     if cx.inv.has("explain") {
         note(&format!("{}: {}", plan.runtime_name, plan.why.join("; ")));
@@ -82,14 +83,17 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         if let (Stderr::Log(record), Some(log)) = (&piece, &into) {
             log.push(record);
         }
-        pass_on(piece, color);
-        true
+        pass_on(piece, color)
     };
-    let outcome = script::execute(plan, Box::new(sink))?;
+    let outcome = script::execute(plan, Box::new(sink));
+    // Threads that have a hand on it may be slower than the end of this process.
+    let leave = || client.iter().for_each(|client| client.leave());
+    let outcome = outcome.inspect_err(|_| leave())?;
     if let Some(log) = &log {
         outcome.captured.iter().flat_map(|c| &c.logs).for_each(|record| log.push(record));
         log.finish();
     }
+    leave();
     finish(cx, &outcome)
 }
 

@@ -331,9 +331,10 @@ pub(super) fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>
 }
 
 fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<Done> {
-    let tie = match asker.origin {
-        Origin::Unix(peer) => Tie::Peer(peer),
-        _ => Tie::Loose,
+    let tie = match &asker.origin {
+        Origin::Unix(peer) => Tie::Peer(*peer),
+        Origin::Channel(run) => Tie::Within(run.id.clone()),
+        Origin::Tcp => Tie::Loose,
     };
     let current = daemon.current();
     // A run inside a run may have less than that one, never more.

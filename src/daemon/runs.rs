@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const CLOSED_KEPT: usize = 10_000;
 
 /// What the run is tied to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tie {
     /// This connection of the unix socket: the run ends with it.
     Peer(u64),
@@ -28,6 +28,8 @@ pub enum Tie {
     Own,
     /// Nothing that could be watched: it ends when it is closed, with its caller's process, or by silence.
     Loose,
+    /// The same, and it ends with the run of this id, whose token opened it: what a token permits ends with its run.
+    Within(String),
 }
 
 /// One run.
@@ -190,9 +192,9 @@ impl Runs {
         of.flat_map(|r| r.limits.iter().cloned()).collect()
     }
 
-    /// Closes a run and returns the session that ends with it, if one does.
-    pub fn close(&self, id: &str) -> Option<String> {
-        let run = self.lock().remove(id)?;
+    /// Closes a run, and those that its token has opened; the sessions that end with them.
+    pub fn close(&self, id: &str) -> Vec<String> {
+        let Some(run) = self.lock().remove(id) else { return Vec::new() };
         run.ended.cancel();
         if let Some(session) = run.kernel_session {
             let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +204,9 @@ impl Runs {
             }
         }
         self.publish(&kinds::RUN_CLOSED, &run);
-        run.caller.ephemeral.then(|| run.caller.session.clone())
+        let mut ended = self.close_where(|other| matches!(&other.tie, Tie::Within(outer) if outer == id));
+        ended.extend(run.caller.ephemeral.then(|| run.caller.session.clone()));
+        ended
     }
 
     /// A run ends with this connection.
@@ -233,7 +237,7 @@ impl Runs {
     /// Closes loose runs whose process is gone, or that nobody used for so long.
     pub fn close_abandoned(&self, idle: Duration) -> Vec<String> {
         self.close_where(|run| {
-            run.tie == Tie::Loose
+            matches!(run.tie, Tie::Loose | Tie::Within(_))
                 && (run.process().is_some_and(|(pid, ticks)| !proc::alive(pid, ticks))
                     || !idle.is_zero() && run.unused_for() > idle)
         })
@@ -246,7 +250,7 @@ impl Runs {
 
     fn close_where(&self, which: impl Fn(&Run) -> bool) -> Vec<String> {
         let all: Vec<Arc<Run>> = self.lock().values().cloned().collect();
-        all.iter().filter(|run| which(run)).filter_map(|run| self.close(&run.id)).collect()
+        all.iter().filter(|run| which(run)).flat_map(|run| self.close(&run.id)).collect()
     }
 
     /// Whether the session of every open run is of this sort.
@@ -347,8 +351,8 @@ mod tests {
         assert_eq!(ended, wanted);
         assert!(a.ended.is_cancelled() && !c.ended.is_cancelled());
         assert!(runs.get(&a.id).is_err());
-        assert_eq!(runs.close(&c.id), None);
-        assert_eq!(runs.close(&c.id), None);
+        assert!(runs.close(&c.id).is_empty());
+        assert!(runs.close(&c.id).is_empty());
         assert_eq!(runs.count(), (0, 0));
     }
 
