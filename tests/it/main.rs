@@ -6,6 +6,8 @@
 
 mod harness;
 
+mod adapters;
+mod apis;
 mod big;
 mod browsers;
 mod call;

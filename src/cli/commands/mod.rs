@@ -3,6 +3,8 @@
 
 use super::command::Command;
 
+pub mod adapter;
+pub mod api;
 pub mod auth;
 pub mod call;
 pub mod catalog;
@@ -61,6 +63,7 @@ pub static COMMANDS: &[&Command] = &[
     &scripts::COMMAND,
     &client::COMMAND,
     &serve::COMMAND,
+    &api::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
@@ -85,6 +88,7 @@ pub static COMMANDS: &[&Command] = &[
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &adapter::COMMAND,
     &guard::COMMAND,
     &complete::COMMAND,
     &docs::COMMAND,
