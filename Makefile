@@ -24,15 +24,18 @@ install:
 ## The runtimes and servers that tests run against, into ignored folders below tests/tools.
 test-tools:
 	@tests/tools/install
+	@tests/tools/install opencode
 
 ## Every test; cargo prints the counts.
 test: test-tools
 	$(CARGO) test
 
-## What the official conformance suite finds, scenario by scenario; `make test` runs the same.
+## What the official conformance suite finds, scenario by scenario, of mcpx as a server and as a client;
+## `make test` runs the same.
 conformance: test-tools
 	$(CARGO) build
 	MCPX_BIN=$$PWD/$${CARGO_TARGET_DIR:-target}/debug/mcpx tests/tools/node_modules/node22/bin/node tests/conformance/server.mjs 2025-11-25 2026-07-28
+	$(CARGO) test --test it -- --nocapture conformance::conformance_with
 
 ## Random kills at random moments and many scripts at once, for long: SOAK rounds of each.
 SOAK ?= 1000

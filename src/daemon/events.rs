@@ -6,6 +6,7 @@ use super::follow::Watched;
 use super::http;
 use super::media::Media;
 use super::names::Names;
+use super::recording;
 use super::state::{Current, Daemon};
 use crate::api::info;
 use crate::config::{self, Config, LoadOptions};
@@ -25,6 +26,8 @@ use std::time::{Duration, Instant};
 /// stops, after the servers have been stopped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Between two looks at whether calls are still in flight when the daemon is to stop after them.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
 /// The first process of a namespace, to which every orphan there is given.
 const FIRST_PROCESS: u32 = 1;
 
@@ -36,6 +39,8 @@ pub enum Event {
     Reload(Sender<bool>),
     /// The daemon is to stop, and why.
     Shutdown(&'static str),
+    /// The same, once the calls in flight have ended, or that long after.
+    Drain(Duration),
     /// A signal arrived.
     Signal(i32),
 }
@@ -58,6 +63,12 @@ pub struct Life {
     pub flags: Vec<FlagValue>,
     /// What was set while it runs.
     pub overrides: Vec<RuntimeValue>,
+    /// It says nothing of its own life.
+    pub quiet: bool,
+    /// Memory that is free again was given back since somebody was last served.
+    pub trimmed: bool,
+    /// How long calls in flight may take to end once it is to stop.
+    pub drain: Duration,
     /// Looks after files that nobody is to keep.
     pub media: Media,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
@@ -104,6 +115,10 @@ impl Life {
     /// Runs until the daemon is to stop, and stops it.
     pub fn run(mut self, events: &Receiver<Event>) {
         self.daemon.pool.keep_warm();
+        // A daemon of one command has neither hooks nor consumers.
+        if !self.quiet {
+            recording::attach(&self.daemon);
+        }
         let mut tick = self.tick();
         let mut next = Instant::now() + tick;
         let why = loop {
@@ -116,6 +131,10 @@ impl Life {
                     let _ = reply.send(self.override_setting(key, value));
                 }
                 Ok(Event::Shutdown(why)) => break why.to_owned(),
+                Ok(Event::Drain(patience)) => {
+                    self.drain = patience;
+                    break "it was asked to, once its calls have ended".to_owned();
+                }
                 Ok(Event::Signal(libc::SIGHUP)) => {
                     self.reload();
                 }
@@ -155,6 +174,12 @@ impl Life {
         if let Some(tcp) = &mut self.tcp {
             tcp.look_after();
         }
+        // Large results leave their space behind; nobody waits while it is given back.
+        let still = self.daemon.activity.idle_for() >= self.tick();
+        if still && !self.trimmed {
+            proc::memory::trim();
+        }
+        self.trimmed = still;
         self.is_idle(&current).then(|| self.leave()).flatten()
     }
 
@@ -179,7 +204,8 @@ impl Life {
         self.daemon.origin.detached
             && !limit.is_zero()
             && self.daemon.activity.idle_for() > limit
-            && self.daemon.runs.count().0 == 0
+            // A consumer is there for what happens; that it is there is no reason to stay.
+            && self.daemon.runs.all(|session| self.daemon.logs.consumers.owns(session))
             && !self.daemon.sessions.any_kept()
             && !self.daemon.pool.busy()
     }
@@ -264,13 +290,25 @@ impl Life {
     /// The same configuration, with other settings or another problem.
     fn replace(&self, before: &Current, settings: Settings, problem: Option<Error>) {
         let current = Current::new(before.config.clone(), settings);
-        self.daemon.set_current(Current {
+        self.put_in_force(Current {
             socket: before.socket.clone(),
             endpoint: before.endpoint.clone(),
             token: before.token.clone(),
             problem,
             ..current
         });
+    }
+
+    /// From now on this holds for everybody.
+    fn put_in_force(&self, current: Current) {
+        let daemon = &self.daemon;
+        if self.quiet {
+            daemon.set_current(current);
+            return;
+        }
+        recording::configure(&daemon.logs, daemon.pool.bus(), &current, &daemon.origin.env);
+        daemon.set_current(current);
+        daemon.logs.consumers.configure(daemon, &daemon.current().settings);
     }
 
     /// The configuration on disk, when it is another.
@@ -320,11 +358,11 @@ impl Life {
         if let Err(error) = self.names.publish(&moved) {
             log::warn(&error);
         }
-        self.daemon.set_current(next);
+        self.put_in_force(next);
         self.daemon.pool.keep_warm();
         let old = std::mem::replace(&mut self.names, names);
         self.earlier.push((old, Instant::now() + grace));
-        if let Some(file) = &self.daemon.log {
+        if let Some(file) = &self.daemon.logs.file {
             file.rename(&info::log_path(&self.daemon.origin.dirs, &key));
         }
         log::info(format_args!("following the configuration: key {} is now {key}", before.config.key));
@@ -334,7 +372,9 @@ impl Life {
 
     /// Stops: nobody new, an answer for everybody who waits, no process left.
     fn stop(mut self, why: &str) {
-        log::info(format_args!("stopping: {why}"));
+        if !self.quiet {
+            log::info(format_args!("stopping: {why}"));
+        }
         self.publish(&kinds::DAEMON_STOPPING, json!({"why": why}));
         self.daemon.set_stopping();
         self.names.hide();
@@ -343,10 +383,16 @@ impl Life {
             names.hide();
             names.close();
         }
+        let deadline = Instant::now() + self.drain;
+        while self.daemon.pool.busy() && Instant::now() < deadline {
+            std::thread::park_timeout(DRAIN_LOOK);
+        }
         drop(self.tcp.take());
         self.daemon.runs.close_all();
         self.daemon.pool.shutdown();
         self.daemon.pool.bus().close();
+        self.daemon.logs.hooks.close();
+        self.daemon.logs.consumers.close();
         if !self.daemon.activity.wait_quiet(LAST_WORDS) {
             log::warn("stopping although somebody still waits for an answer");
         }
@@ -354,7 +400,10 @@ impl Life {
         // The locks last: who takes them finds nothing left of us.
         self.earlier.into_iter().for_each(|(names, _)| names.give_back());
         self.names.give_back();
-        log::info("stopped");
+        if !self.quiet {
+            log::info("stopped");
+        }
+        self.daemon.logs.close();
     }
 }
 

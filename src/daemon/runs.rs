@@ -144,7 +144,10 @@ impl Runs {
     }
 
     fn publish(&self, kind: &'static kinds::Kind, run: &Run) {
-        self.bus.publish(Event::new(kind, json!({"run": run.id})).session(&run.caller.session));
+        let trace = &run.caller.trace;
+        let extra = (!trace.is_empty()).then(|| json!({"trace": trace}));
+        let event = Event::new(kind, json!({"run": run.id})).session(&run.caller.session);
+        self.bus.publish_with(event, extra);
     }
 
     /// The open run of that id.
@@ -202,6 +205,11 @@ impl Runs {
         run.caller.ephemeral.then(|| run.caller.session.clone())
     }
 
+    /// A run ends with this connection.
+    pub fn is_tied(&self, peer: u64) -> bool {
+        self.lock().values().any(|run| run.tie == Tie::Peer(peer))
+    }
+
     /// The runs that were closed since this was last asked: the values of `MCPX_RUN` that their
     /// programs had, each with the kernel's session that its caller was in.
     pub fn take_closed(&self) -> Vec<(String, u32)> {
@@ -239,6 +247,11 @@ impl Runs {
     fn close_where(&self, which: impl Fn(&Run) -> bool) -> Vec<String> {
         let all: Vec<Arc<Run>> = self.lock().values().cloned().collect();
         all.iter().filter(|run| which(run)).filter_map(|run| self.close(&run.id)).collect()
+    }
+
+    /// Whether the session of every open run is of this sort.
+    pub fn all(&self, sort: impl Fn(&str) -> bool) -> bool {
+        self.lock().values().all(|run| sort(&run.caller.session))
     }
 
     /// How many runs are open, and how many sessions they belong to.
@@ -309,6 +322,7 @@ pub fn caller(context: CallContext) -> Caller {
         cwd: context.cwd,
         pid: context.pid,
         run: context.run,
+        trace: context.trace,
     }
 }
 

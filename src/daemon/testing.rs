@@ -89,6 +89,7 @@ impl Home {
             env: &self.env,
             exe: "/nonexistent".into(),
             dir: &self.project(),
+            flags: &[],
         })
     }
     /// What is in the state directory, but for logs.
@@ -138,6 +139,7 @@ impl Running {
             dirs: home.dirs.clone(),
             flags: Vec::new(),
             detached,
+            inline: false,
             ready: None,
             notice: Box::new(|_| {}),
             mcp: None,
@@ -145,7 +147,7 @@ impl Running {
         let life: Life = boot(
             options,
             send.clone(),
-            |_, _, _| None,
+            |logs, _, _, _| logs,
             |parts| Pool::with(parts.servers, parts.settings, parts.cache, Box::new(starter)),
         )
         .unwrap();

@@ -19,6 +19,7 @@
 //!   a caller who leaves frees the place;
 //! - no failing server is started in a tight loop, and none holds up another.
 
+mod ask;
 mod call;
 mod connect;
 mod core;
@@ -35,6 +36,7 @@ mod testing;
 mod tests;
 mod ticket;
 
+pub use self::ask::Request;
 pub use self::connect::{About, Asked, Cancel, Connector, Hooks, Options, Progress, Upstream};
 pub use self::manage::InstanceStatus;
 pub use self::schema::{Namespace, STILL_STARTING};
@@ -50,6 +52,7 @@ use crate::config::ServerDef;
 use crate::error::Result;
 use crate::log;
 use crate::observe::Bus;
+use crate::observe::log::Trace;
 use crate::settings::{self, Settings};
 use crate::util::Env;
 use serde_json::value::RawValue;
@@ -74,6 +77,8 @@ pub struct Caller {
     pub pid: Option<u32>,
     /// The run that the call belongs to.
     pub run: Option<String>,
+    /// Ids that the caller's host gave, for the log.
+    pub trace: Trace,
 }
 
 /// One call of a tool.

@@ -5,6 +5,8 @@ mod adapters;
 mod daemon;
 mod exec;
 mod general;
+mod observing;
+mod plugin;
 mod scripts;
 mod serve;
 mod servers;
@@ -14,6 +16,8 @@ pub use adapters::*;
 pub use daemon::*;
 pub use exec::*;
 pub use general::*;
+pub use observing::*;
+pub use plugin::*;
 pub use scripts::*;
 pub use serve::*;
 pub use servers::*;
@@ -99,8 +103,20 @@ pub static ALL: &[&dyn Declared] = &[
     &OUTPUT_MEDIA_DIR,
     &OUTPUT_MEDIA_KEEP,
     &LOGGING_LEVEL,
+    &LOGGING_ARGUMENTS,
+    &LOGGING_MAX_SIZE,
+    &LOGGING_MAX_LINES,
+    &LOGGING_MAX_AGE,
+    &LOGGING_KEEP,
     &EVENTS_HISTORY,
     &EVENTS_HEARTBEAT,
+    &EVENTS_CONSUMERS,
+    &EVENTS_ACK_TIMEOUT,
+    &EVENTS_RESTART_MAX,
+    &EVENTS_HOOK_CONCURRENCY,
+    &EVENTS_HOOK_QUEUE,
+    &EVENTS_HOOK_TIMEOUT,
+    &HOOKS,
     &DOCTOR_TIMEOUT,
     &DOCTOR_CONCURRENCY,
     &DOCTOR_DISK_FREE,
@@ -110,6 +126,7 @@ pub static ALL: &[&dyn Declared] = &[
     &DAEMON_INLINE,
     &DAEMON_SOCKET,
     &DAEMON_KEY_GRACE,
+    &DAEMON_DRAIN_TIMEOUT,
     &DAEMON_TICK,
     &AUTOSTART_TIMEOUT,
     &AUTOSTART_IDLE_EXIT,
@@ -127,6 +144,19 @@ pub static ALL: &[&dyn Declared] = &[
     &TRANSPORT_HEADER_TIMEOUT,
     &TRANSPORT_IDLE_TIMEOUT,
     &TRANSPORT_WRITE_TIMEOUT,
+    &PLUGIN_ENDPOINT,
+    &PLUGIN_SOCKET,
+    &PLUGIN_BIN,
+    &PLUGIN_BIN_ARGS,
+    &PLUGIN_BACKEND,
+    &PLUGIN_REMEMBER,
+    &PLUGIN_ENV,
+    &PLUGIN_INSTRUCTIONS,
+    &PLUGIN_TOOL_TIMING,
+    &PLUGIN_TOOLS,
+    &PLUGIN_DAEMON_TOOLS,
+    &PLUGIN_ANNOTATE,
+    &PLUGIN_HEADLESS,
     &PLUMBING_STRICT_UNKNOWN_KEYS,
 ];
 

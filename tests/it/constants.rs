@@ -6,7 +6,8 @@ use crate::layers::{Source, sources};
 
 /// Where numbers are the subject itself: the ranges of the settings, the units
 /// that people type, and the demonstration server, whose numbers are its content.
-const SUBJECT: [&str; 4] = ["settings/table", "settings/units.rs", "serve/demo.rs", "serve/demo_tools.rs"];
+const SUBJECT: [&str; 5] =
+    ["settings/table", "settings/units.rs", "observe/log/when.rs", "serve/demo.rs", "serve/demo_tools.rs"];
 
 /// What may stand in a line of its file, and why it is no setting.
 const ALLOWED: &[(&str, &str, &str)] = &[
@@ -34,11 +35,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "Duration::from_micros(1)",
         "the system takes zero for no limit at all; this is the shortest",
     ),
-    (
-        "daemon/unix.rs",
-        "t.min(Duration::from_secs(1))",
-        "a refused client's rest is read no longer than this",
-    ),
     ("mcp/error.rs", "Duration::from_secs(1)", "from here on a time is written in seconds"),
     ("mcp/http.rs", "BufReader::with_capacity(16 * 1024", "a buffer, which limits nothing"),
     ("mcp/http.rs", "QUOTED: usize", "how much of an answer an error message quotes"),
@@ -56,6 +52,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "reply.read(64 * 1024)",
         "the rest of an answer nobody needs, so that its connection can be used again",
     ),
+    ("observe/log/stats.rs", "LONG: u32", "a mark in a number"),
+    ("observe/log/text.rs", "ONES: u64", "a pattern of bits"),
+    ("observe/log/text.rs", "HIGHS: u64", "a pattern of bits"),
     ("script/run.rs", "vec![0; 64 * 1024]", "a buffer, which limits nothing"),
 ];
 

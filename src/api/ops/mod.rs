@@ -5,6 +5,8 @@
 mod calls;
 mod daemon;
 mod exec;
+mod observing;
+mod offers;
 mod questions;
 mod servers;
 mod sessions;
@@ -21,22 +23,32 @@ pub enum Id {
     CancelTask,
     Channel,
     CloseRun,
+    Complete,
     DeleteServer,
     EndSession,
     Events,
     Exec,
+    GetPrompt,
     Health,
+    Hooks,
     KeepSession,
+    Log,
+    Metrics,
     Namespaces,
     NewSession,
     OpenApi,
     OpenRun,
+    PostLog,
+    Prompts,
     PutServer,
     Question,
     Questions,
+    ReadResource,
     Refresh,
     Reload,
     Resolve,
+    ResourceTemplates,
+    Resources,
     Restart,
     Schemas,
     Search,
@@ -47,12 +59,15 @@ pub enum Id {
     Setting,
     Settings,
     Shutdown,
+    Stats,
     Status,
+    SubscribeResource,
     Task,
     TaskResult,
     Tasks,
     Types,
     UnsetSetting,
+    UnsubscribeResource,
 }
 
 /// One thing that the daemon can be asked.
@@ -158,6 +173,8 @@ pub enum Returns {
     Frames,
     /// A JSON document of a published format.
     Document(&'static str),
+    /// Plain text.
+    Text(&'static str),
 }
 
 const fn field(name: &'static str, shape: Shape, help: &'static str) -> Field {
@@ -183,9 +200,11 @@ static FAMILIES: &[&[Operation]] = &[
     calls::TABLE,
     exec::TABLE,
     questions::TABLE,
+    offers::TABLE,
     servers::TABLE,
     sessions::TABLE,
     settings::TABLE,
+    observing::TABLE,
 ];
 
 /// The table.

@@ -16,10 +16,10 @@ use std::sync::Arc;
 pub static COMMAND: Command = Command {
     name: "api",
     group: Group::Run,
-    words: "<serve|tools> <document>",
+    words: "serve|tools <file>",
     count: (2, 2),
     rest: Rest::Mixed,
-    summary: "Serve an HTTP API that an OpenAPI document describes as an MCP server",
+    summary: "Serve an HTTP API with an OpenAPI document over MCP",
     about: "serve speaks MCP over stdin and stdout; tools lists what would be offered. The document is OpenAPI 3.x in JSON, \
             a file or an address. Credentials come from variables of the environment, never from the command line. \
             In a configuration: \"mcpx\": {\"openapi\": {\"document\": \"petstore.json\"}}.",

@@ -24,22 +24,30 @@ pub mod exec;
 pub mod explore;
 pub mod guard;
 pub mod help;
+pub mod hook;
+pub mod hooks;
 pub mod init;
 pub mod lock;
+pub mod log;
 pub mod ls;
 pub mod man;
 pub mod permissions;
+pub mod plugin;
+pub mod prompts;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
+pub mod resources;
 pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod service;
 pub mod session;
 pub mod settings;
+pub mod stats;
 pub mod status;
 pub mod stop;
 pub mod task;
@@ -53,6 +61,8 @@ pub static COMMANDS: &[&Command] = &[
     &search::COMMAND,
     &tools::COMMAND,
     &types::COMMAND,
+    &resources::COMMAND,
+    &prompts::COMMAND,
     &catalog::COMMAND,
     &explore::COMMAND,
     &call::COMMAND,
@@ -67,6 +77,9 @@ pub static COMMANDS: &[&Command] = &[
     &permissions::COMMAND,
     &status::COMMAND,
     &events::COMMAND,
+    &log::COMMAND,
+    &stats::COMMAND,
+    &hooks::COMMAND,
     &session::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,
@@ -75,6 +88,7 @@ pub static COMMANDS: &[&Command] = &[
     &refresh::COMMAND,
     &reload::COMMAND,
     &resolve::COMMAND,
+    &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
     &auth::COMMAND,
@@ -82,6 +96,8 @@ pub static COMMANDS: &[&Command] = &[
     &check::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &plugin::COMMAND,
+    &hook::COMMAND,
     &doctor::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,

@@ -55,6 +55,15 @@ pub static DAEMON_KEY_GRACE: Setting<Duration> = Setting::new(Spec::new(
     "How long a daemon keeps its old names after its configuration changed",
 ));
 
+pub static DAEMON_DRAIN_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "daemon.drainTimeout",
+        Kind::Duration(Duration::ZERO, HOUR, None),
+        "How long `mcpx restart --daemon` lets calls in flight go on before it replaces the daemon",
+    )
+    .client(),
+);
+
 pub static DAEMON_TICK: Setting<Duration> = Setting::new(
     Spec::new(
         "daemon.tick",
@@ -98,21 +107,6 @@ pub static SESSION_KEEP_MOST: Setting<Duration> = Setting::new(Spec::new(
     "session.keepMost",
     Kind::Duration(ms(1000), YEAR, None),
     "The longest time that a session may be kept for at once",
-));
-
-pub static EVENTS_HISTORY: Setting<i64> = Setting::new(
-    Spec::new(
-        "events.history",
-        Kind::Int(1, 1_000_000),
-        "How many events a daemon remembers for who reads late",
-    )
-    .cold(),
-);
-
-pub static EVENTS_HEARTBEAT: Setting<Duration> = Setting::new(Spec::new(
-    "events.heartbeat",
-    Kind::Duration(ms(100), HOUR, None),
-    "How often a stream without events says that it is still there",
 ));
 
 pub static RESOLVE_DIAL_TIMEOUT: Setting<Duration> = Setting::new(
