@@ -14,11 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The revisions of the protocol that begin with `initialize`, newest first.
 const REVISIONS: [&str; 5] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
 
-/// JSON-RPC 2.0's codes.
+/// JSON-RPC 2.0: what came is no JSON.
 const PARSE_ERROR: i64 = -32700;
+/// JSON-RPC 2.0: it is no request.
 const INVALID_REQUEST: i64 = -32600;
+/// JSON-RPC 2.0: there is no such method.
 const METHOD_NOT_FOUND: i64 = -32601;
+/// JSON-RPC 2.0: the method cannot do with these.
 const INVALID_PARAMS: i64 = -32602;
+/// JSON-RPC 2.0: it is not the request's fault.
 const INTERNAL_ERROR: i64 = -32603;
 
 /// Calls that are carried out at once. Each has a thread, and a program or a connection.

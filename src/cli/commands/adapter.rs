@@ -15,7 +15,7 @@ pub static COMMAND: Command = Command {
     words: "serve",
     count: (1, 1),
     rest: Rest::Mixed,
-    summary: "Be the MCP server of a declared program or API, over stdin and stdout",
+    summary: "Serve a declared program or API over MCP",
     about: "The daemon starts this for a server whose \"mcpx\" block has \"program\" or \"openapi\". \
             It takes the declaration from MCPX_ADAPTER_DECLARATION.",
     flags: &[],
