@@ -30,6 +30,7 @@ mod state;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod ui;
 mod unix;
 
 use self::events::{Event, Life};

@@ -43,3 +43,4 @@ mod sessions;
 mod settings;
 mod soak;
 mod typecheck;
+mod ui;

@@ -43,6 +43,7 @@ pub mod stop;
 pub mod task;
 pub mod tools;
 pub mod types;
+pub mod ui;
 pub mod version;
 
 /// Every command.
@@ -63,6 +64,7 @@ pub static COMMANDS: &[&Command] = &[
     &serve::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
+    &ui::COMMAND,
     &events::COMMAND,
     &session::COMMAND,
     &daemons::COMMAND,
