@@ -1,7 +1,7 @@
 //! mcpx: all of a machine's MCP servers behind one command and one local daemon.
 //!
 //! The modules are layers; each names only those below it (a test checks every
-//! `use crate::`). From the top: `cli`, `serve`, `daemon`, `api`, `script`,
+//! `use crate::`). From the top: `cli`, `plugin`, `serve`, `daemon`, `api`, `script`,
 //! `pool`, `catalog`, `adapters`, `mcp`, `proc`, `config`, `observe`,
 //! `settings`, and the common `error`, `log`, `paths` and `util`.
 
@@ -18,6 +18,7 @@ pub mod log;
 pub mod mcp;
 pub mod observe;
 pub mod paths;
+pub mod plugin;
 pub mod pool;
 pub mod proc;
 pub mod script;

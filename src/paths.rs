@@ -69,6 +69,7 @@ pub fn ensure_private(dir: &Path, uid: u32) -> Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
     let fail = |what: String| {
         Error::new(Kind::Unavailable, format!("preparing the directory {}: {what}", dir.display()))
+            .hint("set MCPX_STATE_DIR and MCPX_CACHE_DIR to directories that mcpx may write to")
     };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| fail(e.to_string()))?;
     let meta = std::fs::symlink_metadata(dir).map_err(|e| fail(e.to_string()))?;

@@ -36,6 +36,8 @@ pub struct Client {
     interrupted: Arc<AtomicBool>,
     /// The connection broke before the daemon had a whole request.
     unsent: AtomicBool,
+    /// The daemon was started for it.
+    started: AtomicBool,
     /// The runs that were opened over HTTP, where no connection ends them.
     runs: Mutex<Vec<FarRun>>,
 }
@@ -125,6 +127,7 @@ impl Client {
             info,
             interrupted: Arc::new(AtomicBool::new(false)),
             unsent: AtomicBool::new(false),
+            started: AtomicBool::new(false),
             runs: Mutex::default(),
         }
     }
@@ -164,6 +167,16 @@ impl Client {
     /// It is reached over HTTP: it may see other files and other processes than we do.
     pub fn is_remote(&self) -> bool {
         matches!(self.link().wire, Wire::Http(_))
+    }
+
+    /// Notes that the daemon was started for this client.
+    pub(super) fn was_started(&self) {
+        self.started.store(true, Ordering::Relaxed);
+    }
+
+    /// The daemon was started for this client, as it was asked to be.
+    pub fn is_first(&self) -> bool {
+        self.started.load(Ordering::Relaxed)
     }
 
     /// The connection broke before the daemon had a whole request of ours, so that
@@ -335,6 +348,13 @@ impl Client {
         link.broken = !keep;
         if status >= 400 || body.starts_with(b"{\"error\":") {
             let error = reported(status, &body);
+            let known = ops::route(method, uri::split(target).0).is_ok();
+            if let 404 | 405 = status
+                && known
+                && lacks_route(&error)
+            {
+                return Err(self.too_old(uri::split(target).0));
+            }
             return Err(match (status, &link.wire) {
                 (401, Wire::Http(remote)) => error.hint(format!(
                     "set MCPX_TRANSPORT_BEARER_TOKEN (transport.bearerToken) to the token of the daemon at {}",
@@ -422,6 +442,20 @@ impl Client {
         }
     }
 
+    /// The error of a daemon that does not know what this mcpx asks for.
+    fn too_old(&self, path: &str) -> Error {
+        let theirs = match self.info.version.as_str() {
+            "" => "another version".to_owned(),
+            version => format!("version {version}"),
+        };
+        let ours = env!("CARGO_PKG_VERSION");
+        Error::new(
+            Kind::Unavailable,
+            format!("the daemon does not know {path}: it is {theirs}, this mcpx is version {ours}"),
+        )
+        .hint("`mcpx restart --daemon` replaces it by one of this version")
+    }
+
     fn broke(&self, kind: Kind, what: &str) -> Error {
         if self.interrupted.load(Ordering::SeqCst) {
             return Error::new(Kind::Cancelled, "interrupted");
@@ -470,14 +504,25 @@ fn fault_text(fault: &Fault) -> String {
     }
 }
 
+/// Whether an error says that there is no such route, rather than no such thing. A daemon of any
+/// version says it with these words ([`NO_ROUTE`]), or in none that are ours.
+fn lacks_route(error: &Error) -> bool {
+    error.message().starts_with(NO_ROUTE)
+        || error.message().contains(" does not take ")
+        || error.message().starts_with(NOT_OURS)
+}
+
+/// How a daemon begins to say that it has no such route.
+pub const NO_ROUTE: &str = "the daemon has no /";
+/// How an answer is told of that holds no error of ours.
+const NOT_OURS: &str = "the daemon answered ";
+
 /// The error in a body, or one made of the status.
 fn reported(status: u16, body: &[u8]) -> Error {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
     match parsed.as_ref().and_then(|v| v.get("error")) {
         Some(error) => Error::from_json(error),
-        None => {
-            Error::new(Kind::Unavailable, format!("the daemon answered {status} {}", http::reason(status)))
-        }
+        None => Error::new(Kind::Unavailable, format!("{NOT_OURS}{status} {}", http::reason(status))),
     }
 }
 

@@ -10,9 +10,10 @@ use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::paths::{self, Dirs};
 use crate::proc;
-use crate::settings::{self, Secret, Settings, Source};
+use crate::settings::{self, Declared as _, FlagValue, Secret, Settings, Source};
 use crate::util::{Env, digest};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -54,6 +55,8 @@ pub struct Boot<'a> {
     pub exe: PathBuf,
     /// The directory that the configuration was searched from, absolute.
     pub dir: &'a Path,
+    /// The flags of this command; those of the daemon's go to a daemon that is started here.
+    pub flags: &'a [FlagValue],
 }
 
 /// Every daemon that left an info file: what it says, whether the daemon is
@@ -331,6 +334,7 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
     {
         args.extend(["--config".into(), source.path.as_os_str().to_owned()]);
     }
+    args.extend(flags_for_daemon(boot.flags));
     let child = proc::spawn(proc::Spawn {
         program: boot.exe.clone(),
         args,
@@ -351,7 +355,7 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
         None => Word::Ended,
     };
     let trouble = match word {
-        Word::Said(line) => return said(boot, &line),
+        Word::Said(line) => return said(boot, &line).inspect(Client::was_started),
         Word::Ended => {
             let exit = child.wait();
             Error::new(Kind::Unavailable, format!("starting the daemon: it ended at once ({exit})"))
@@ -365,6 +369,19 @@ fn start(boot: &Boot, timeout: Duration, progress: &dyn Fn(&str)) -> Result<Clie
     Err(match tail.is_empty() {
         true => trouble,
         false => trouble.hint(format!("the end of its log ({}):\n{tail}", log.display())),
+    })
+}
+
+/// The flags that are as much the daemon's as the command's. A secret has no flag.
+fn flags_for_daemon(flags: &[FlagValue]) -> impl Iterator<Item = OsString> {
+    let theirs = flags.iter().filter(|flag| {
+        settings::declared(&flag.key)
+            .is_some_and(|d| d.scope() == settings::Scope::Daemon || d.key() == settings::PRESET.key())
+    });
+    theirs.map(|flag| {
+        let name =
+            settings::declared(&flag.key).and_then(|d| d.flag_names().into_iter().next()).unwrap_or_default();
+        format!("{name}={}", flag.text).into()
     })
 }
 
@@ -481,7 +498,7 @@ mod tests {
             let settings = Settings::resolve(self.config.settings_layers(&env)).unwrap();
             let dir = self.dir.path("");
             let (config, dirs) = (&self.config, &self.dirs);
-            let boot = Boot { config, settings: &settings, dirs, env: &env, exe, dir: &dir };
+            let boot = Boot { config, settings: &settings, dirs, env: &env, exe, dir: &dir, flags: &[] };
             let told = RefCell::new(Vec::new());
             let outcome = loop {
                 told.borrow_mut().clear();
@@ -542,6 +559,17 @@ mod tests {
     }
 
     #[test]
+    fn what_outlives_a_run_has_nothing_of_it() {
+        let all = OF_ONE_SESSION.iter().chain(OF_ONE_RUN).map(|name| (*name, "x"));
+        let inside = without_run(&Env::from_pairs(all.clone()));
+        assert_eq!(inside.iter().count(), 0);
+        // Outside of a run some of them are a user's settings.
+        let outside = without_run(&Env::from_pairs(all.filter(|(name, _)| *name != "MCPX_RUN")));
+        assert_eq!(outside.text("MCPX_TRANSPORT_BEARER_TOKEN"), Some("x"));
+        assert_eq!(outside.text("MCPX_SESSION"), None);
+    }
+
+    #[test]
     fn what_is_not_to_be_started_is_not() {
         let place = Place::new();
         let error = place.error("exit 9", &[("MCPX_DAEMON_AUTOSTART", "false")]);
@@ -558,8 +586,15 @@ mod tests {
         let settings = Settings::resolve(place.config.settings_layers(&env)).unwrap();
         let dir = place.dir.path("");
         let exe = "/bin/false".into();
-        let boot =
-            Boot { config: &place.config, settings: &settings, dirs: &place.dirs, env: &env, exe, dir: &dir };
+        let boot = Boot {
+            config: &place.config,
+            settings: &settings,
+            dirs: &place.dirs,
+            env: &env,
+            exe,
+            dir: &dir,
+            flags: &[],
+        };
         let error = Client::find_or_start(&boot, &|_| panic!("nothing is started")).err().unwrap();
         assert!(error.message().contains("none.sock"), "{error}");
         assert!(error.hint_text().unwrap().contains("daemon.socket"), "{error}");

@@ -14,6 +14,7 @@ pub mod records;
 pub mod remote;
 mod resolve;
 pub mod servers;
+pub mod typescript;
 pub mod wire;
 
 pub use crate::proc::lock;

@@ -541,3 +541,33 @@ pub static TASK: Record = Record {
 /// `tasks`.
 pub static TASKS: Record =
     Record { name: "Tasks", fields: &[always("tasks", Shape::List(&Shape::Record(&TASK)), "oldest first")] };
+
+static ERRORS: Shape = Shape::Record(&ERROR);
+const FAILURES: Field = maybe("failures", Shape::List(&ERRORS), "servers that could not be asked, and why");
+
+/// `resources`.
+pub static RESOURCES: Record = Record {
+    name: "Resources",
+    fields: &[
+        always("resources", Shape::List(&Shape::Object), "as the servers list them, with `server`"),
+        FAILURES,
+    ],
+};
+
+/// `resourceTemplates`.
+pub static TEMPLATES: Record = Record {
+    name: "ResourceTemplates",
+    fields: &[
+        always("resourceTemplates", Shape::List(&Shape::Object), "as the servers list them, with `server`"),
+        FAILURES,
+    ],
+};
+
+/// `prompts`.
+pub static PROMPTS: Record = Record {
+    name: "Prompts",
+    fields: &[
+        always("prompts", Shape::List(&Shape::Object), "as the servers list them, with `server`"),
+        FAILURES,
+    ],
+};

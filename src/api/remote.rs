@@ -16,6 +16,8 @@ use std::time::Duration;
 /// How often the other side is asked whether it is there still, while an answer is
 /// awaited or a run is open. Nothing else would tell of a machine that went away.
 const PULSE: Duration = Duration::from_secs(15);
+/// How long the answer to that may take.
+const ECHO: Duration = Duration::from_secs(5);
 /// So many pulses in a row may fail.
 const MISSED: usize = 2;
 
@@ -148,7 +150,7 @@ impl Remote {
         let spawned = proc::thread::spawn("pulse", move || {
             let mut missed = 0;
             while ended.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
-                match other.ask(Method::Get, "/v1/health", "", None, Some(PULSE), None) {
+                match other.ask(Method::Get, "/v1/health", "", None, Some(ECHO), None) {
                     Ok(_) => missed = 0,
                     Err(_) => missed += 1,
                 }

@@ -4,16 +4,19 @@
 use super::args::Invocation;
 use super::command::Flag;
 use super::commands::COMMANDS;
+use super::interrupt::Interrupt;
 use super::out::{Out, note};
 use super::progress::Progress;
 use super::schemas;
 use crate::api::wire::{CallContext, SelectedProfiles};
-use crate::api::{Boot, Client, find};
+use crate::api::{Boot, Client, find, without_run};
 use crate::config::{self, Config, LoadOptions, Selection};
+use crate::daemon::{self, Inline};
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
-use crate::settings::{self, Carried, Layers, PresetFlag, Settings, Source, Taken};
+use crate::settings::{self, Carried, Layers, PresetFlag, Scope, Settings, Source, Taken};
 use crate::util::Env;
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -29,6 +32,10 @@ pub struct Cx {
     world: OnceLock<World>,
     /// The same with the servers of a daemon that is elsewhere.
     elsewhere: OnceLock<World>,
+    /// The daemon inside this command.
+    inline: OnceLock<Inline>,
+    /// That a running daemon has other values than were typed was said, or is not so.
+    compared: Cell<bool>,
 }
 
 /// What is found out from files.
@@ -48,8 +55,11 @@ pub struct World {
     pub presets: Vec<PresetFlag>,
 }
 
+/// Commands that hand on to a program the signals they get, or have their own way with them.
+const HANDS_SIGNALS_ON: &[&str] = &["exec", "run", "serve"];
+
 /// Commands that work without a configuration, whatever is wrong with it.
-const ALONE: &[&str] = &["demo-server", "docs", "guard", "help", "init", "version"];
+const ALONE: &[&str] = &["demo-server", "docs", "guard", "help", "hook", "init", "plugin", "version"];
 
 impl Cx {
     /// A context in which nothing has been looked at yet.
@@ -60,7 +70,15 @@ impl Cx {
             let path = std::path::absolute(text).unwrap_or_else(|_| PathBuf::from(text));
             env.set("MCPX_CONFIG", path);
         }
-        Cx { inv, env, out, world: OnceLock::new(), elsewhere: OnceLock::new() }
+        Cx {
+            inv,
+            env,
+            out,
+            world: OnceLock::new(),
+            elsewhere: OnceLock::new(),
+            inline: OnceLock::new(),
+            compared: Cell::new(false),
+        }
     }
 
     /// The configuration and settings, read once.
@@ -89,6 +107,8 @@ impl Cx {
         let progress = Progress::start("asking the daemon for its servers");
         let client = self.daemon(&progress)?;
         let path = format!("/v1/namespaces?known=true&{}", schemas::selected(world));
+        // It waits for no server, so the answer comes as soon as a connection does.
+        client.set_timeout(Some(world.settings.get(&settings::DAEMON_CONNECT_TIMEOUT)));
         let rows = schemas::namespace_rows(&client.json("GET", &path, None)?)?;
         drop(progress);
         let endpoint = world.settings.get(&settings::DAEMON_ENDPOINT);
@@ -218,7 +238,10 @@ impl Cx {
     /// The daemon of this configuration, if one is running.
     pub fn running(&self) -> Result<Option<Client>> {
         let world = self.world()?;
-        let client = Client::find(&self.boot(world)?)?;
+        let client = match self.is_inline(world) {
+            true => self.inline.get().map(|inline| Client::connect(inline.info().clone())).transpose()?,
+            false => Client::find(&self.boot(world)?)?,
+        };
         if let Some(client) = &client {
             client.carry(&Carried::of(&world.settings));
         }
@@ -249,9 +272,71 @@ impl Cx {
     /// The daemon of this configuration, started if need be.
     pub fn daemon(&self, progress: &Progress) -> Result<Client> {
         let world = self.world()?;
-        let client = Client::find_or_start(&self.boot(world)?, &|text| progress.say(text))?;
+        let client = match self.is_inline(world) {
+            true => self.inline(world)?,
+            false => Client::find_or_start(&self.boot(world)?, &|text| progress.say(text))?,
+        };
         client.carry(&Carried::of(&world.settings));
+        self.compare(world, &client);
         Ok(client)
+    }
+
+    /// This command is its own daemon. One that is named is used all the same.
+    fn is_inline(&self, world: &World) -> bool {
+        world.settings.get(&settings::DAEMON_INLINE) && !find::is_named(&world.settings)
+    }
+
+    /// A connection to the daemon inside this command, which is started by the first.
+    fn inline(&self, world: &World) -> Result<Client> {
+        if self.inline.get().is_none() {
+            let inline = Inline::start(daemon::Options {
+                explicit: self.env.text("MCPX_CONFIG").map(PathBuf::from),
+                dir: world.cwd.clone(),
+                env: without_run(&self.env),
+                dirs: world.dirs.clone(),
+                flags: self.inv.settings.clone(),
+                detached: false,
+                inline: true,
+                ready: None,
+                notice: Box::new(|_| {}),
+                // There is no listener that it could be asked on.
+                mcp: None,
+            })?;
+            // What starts a program hands signals on to it, and ends when it has ended.
+            if !HANDS_SIGNALS_ON.contains(&self.inv.command.name) {
+                Interrupt::ending(inline.stopper())?;
+            }
+            let _ = self.inline.set(inline);
+        }
+        let inline =
+            self.inline.get().ok_or_else(|| super::internal("there is no daemon in this command"))?;
+        self.compared.set(true);
+        Client::connect(inline.info().clone())
+    }
+
+    /// Says, once, which of the daemon's settings that were typed, or that a preset supplies, a
+    /// daemon that runs already has at another value: it keeps its own.
+    fn compare(&self, world: &World, client: &Client) {
+        if self.compared.replace(true) || client.is_first() {
+            return;
+        }
+        let of_daemon = |key: &str| settings::declared(key).is_some_and(|d| d.scope() == Scope::Daemon);
+        let typed = self.inv.settings.iter().map(|f| (f.key.as_str(), f.spelled.clone()));
+        let preset =
+            world.presets.iter().filter_map(|p| Some((p.key?, format!("{} of preset {}", p.flag, p.preset))));
+        for (key, said) in typed.chain(preset).filter(|(key, _)| of_daemon(key)) {
+            let Some(ours) = world.settings.explain(key) else { continue };
+            let Ok(theirs) = client.json("GET", &format!("/v1/settings/{key}"), None) else { continue };
+            if theirs["value"] != ours.value.to_json() {
+                let now = theirs["text"].as_str().unwrap_or_default();
+                note(&format!(
+                    "the daemon that is running keeps {key} at {now}: {said} is for one that is started (mcpx restart \
+                     --daemon {} {}, or mcpx settings for a running one)",
+                    said.split(' ').next().unwrap_or_default(),
+                    ours.value.text()
+                ));
+            }
+        }
     }
 
     fn boot<'a>(&'a self, world: &'a World) -> Result<Boot<'a>> {
@@ -262,6 +347,7 @@ impl Cx {
             env: &self.env,
             exe: own_path()?,
             dir: &world.cwd,
+            flags: &self.inv.settings,
         })
     }
 

@@ -13,7 +13,7 @@ const REMEDY: &str = "make docs rewrites it (mcpx docs --write)";
 
 /// A generated page.
 pub struct Page {
-    /// Its file name, below `docs/`.
+    /// Its path, from `docs/`; a source file that a table renders begins with `../src/`.
     pub name: &'static str,
     /// Its text.
     pub text: String,
@@ -27,6 +27,7 @@ pub fn pages() -> Vec<Page> {
         Page { name: "configuration.md", text: crate::config::configuration_md() },
         Page { name: "exit-codes.md", text: exit_codes() },
         Page { name: "script-environment.md", text: crate::script::env::markdown() },
+        Page { name: "../src/plugin/opencode/mcpx/v1.ts", text: crate::api::typescript::module() },
     ]
 }
 
@@ -142,15 +143,17 @@ mod tests {
 
     #[test]
     fn pages_are_written_once_and_then_found_current() {
-        let dir = std::env::temp_dir().join(format!("mcpx-docs-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("mcpx-docs-{}", std::process::id()));
+        let dir = root.join("docs");
         std::fs::create_dir_all(&dir).unwrap();
+        std::fs::create_dir_all(root.join("src/plugin/opencode/mcpx")).unwrap();
         assert_eq!(write(&dir).unwrap().len(), pages().len());
         assert!(write(&dir).unwrap().is_empty());
         check(&dir).unwrap();
         std::fs::write(dir.join("cli.md"), cli().replacen("command", "comand", 1)).unwrap();
         let e = check(&dir).unwrap_err();
         assert!(e.message().contains("cli.md is out of date from line"), "{e}");
-        std::fs::remove_dir_all(&dir).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

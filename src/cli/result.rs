@@ -360,6 +360,22 @@ fn extension(mime: &str) -> &'static str {
     }
 }
 
+/// One content item of a prompt's message, in a line or a few: its text, or what it is.
+pub fn printable_part(content: &serde_json::Value) -> String {
+    let word = |key: &str| content[key].as_str();
+    match word("type") {
+        Some("text") => word("text").unwrap_or_default().to_owned(),
+        Some("resource") => {
+            let resource = &content["resource"];
+            let uri = resource["uri"].as_str().unwrap_or_default();
+            resource["text"].as_str().map_or_else(|| format!("[{uri}]"), |text| format!("[{uri}]\n{text}"))
+        }
+        Some("resource_link") => format!("[{}]", word("uri").unwrap_or_default()),
+        Some(kind) => format!("[{kind} {}]", word("mimeType").unwrap_or_default()),
+        None => content.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::out::capture;

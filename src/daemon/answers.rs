@@ -5,6 +5,7 @@ use super::discover;
 use super::events::Event;
 use super::exec;
 use super::feed;
+use super::offers;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
 use super::selection::{Chosen, selection};
@@ -95,6 +96,12 @@ struct NewValue {
 #[derive(Deserialize)]
 struct OfRun {
     run: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Farewell {
+    drain_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -227,10 +234,21 @@ fn dispatch(
             override_setting(daemon, key.to_owned(), None)
         }
         Id::Shutdown => {
-            daemon.tell(Event::Shutdown("it was asked to"));
+            match params.parse::<Farewell>(op)?.drain_ms {
+                None | Some(0) => daemon.tell(Event::Shutdown("it was asked to")),
+                Some(ms) => daemon.tell(Event::Drain(Duration::from_millis(ms))),
+            }
             json_of(&json!({"ok": true}))
         }
         Id::Status => json_of(&status(daemon)),
+        Id::Resources => offers::list(daemon, params.parse(op)?, offers::RESOURCES, asker),
+        Id::ResourceTemplates => offers::list(daemon, params.parse(op)?, offers::TEMPLATES, asker),
+        Id::ReadResource => offers::read(daemon, &params.parse(op)?, asker),
+        Id::SubscribeResource => offers::subscribe(daemon, &params.parse(op)?, true, asker),
+        Id::UnsubscribeResource => offers::subscribe(daemon, &params.parse(op)?, false, asker),
+        Id::Prompts => offers::list(daemon, params.parse(op)?, offers::PROMPTS, asker),
+        Id::GetPrompt => offers::prompt(daemon, params.parse(op)?, asker),
+        Id::Complete => offers::complete(daemon, params.parse(op)?, asker),
         Id::Questions => calling::questions(daemon),
         Id::Question => calling::question(daemon, &params.parse(op)?),
         Id::AnswerQuestion => calling::answer(daemon, params.parse(op)?),

@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 /// stops, after the servers have been stopped.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Between two looks at whether calls are still in flight when the daemon is to stop after them.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
 /// The first process of a namespace, to which every orphan there is given.
 const FIRST_PROCESS: u32 = 1;
 
@@ -36,6 +38,8 @@ pub enum Event {
     Reload(Sender<bool>),
     /// The daemon is to stop, and why.
     Shutdown(&'static str),
+    /// The same, once the calls in flight have ended, or that long after.
+    Drain(Duration),
     /// A signal arrived.
     Signal(i32),
 }
@@ -58,6 +62,12 @@ pub struct Life {
     pub flags: Vec<FlagValue>,
     /// What was set while it runs.
     pub overrides: Vec<RuntimeValue>,
+    /// It says nothing of its own life.
+    pub quiet: bool,
+    /// Memory that is free again was given back since somebody was last served.
+    pub trimmed: bool,
+    /// How long calls in flight may take to end once it is to stop.
+    pub drain: Duration,
     /// Looks after files that nobody is to keep.
     pub media: Media,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
@@ -116,6 +126,10 @@ impl Life {
                     let _ = reply.send(self.override_setting(key, value));
                 }
                 Ok(Event::Shutdown(why)) => break why.to_owned(),
+                Ok(Event::Drain(patience)) => {
+                    self.drain = patience;
+                    break "it was asked to, once its calls have ended".to_owned();
+                }
                 Ok(Event::Signal(libc::SIGHUP)) => {
                     self.reload();
                 }
@@ -155,6 +169,12 @@ impl Life {
         if let Some(tcp) = &mut self.tcp {
             tcp.look_after();
         }
+        // Large results leave their space behind; nobody waits while it is given back.
+        let still = self.daemon.activity.idle_for() >= self.tick();
+        if still && !self.trimmed {
+            proc::memory::trim();
+        }
+        self.trimmed = still;
         self.is_idle(&current).then(|| self.leave()).flatten()
     }
 
@@ -334,7 +354,9 @@ impl Life {
 
     /// Stops: nobody new, an answer for everybody who waits, no process left.
     fn stop(mut self, why: &str) {
-        log::info(format_args!("stopping: {why}"));
+        if !self.quiet {
+            log::info(format_args!("stopping: {why}"));
+        }
         self.publish(&kinds::DAEMON_STOPPING, json!({"why": why}));
         self.daemon.set_stopping();
         self.names.hide();
@@ -342,6 +364,10 @@ impl Life {
         for (names, _) in &mut self.earlier {
             names.hide();
             names.close();
+        }
+        let deadline = Instant::now() + self.drain;
+        while self.daemon.pool.busy() && Instant::now() < deadline {
+            std::thread::park_timeout(DRAIN_LOOK);
         }
         drop(self.tcp.take());
         self.daemon.runs.close_all();
@@ -354,7 +380,9 @@ impl Life {
         // The locks last: who takes them finds nothing left of us.
         self.earlier.into_iter().for_each(|(names, _)| names.give_back());
         self.names.give_back();
-        log::info("stopped");
+        if !self.quiet {
+            log::info("stopped");
+        }
     }
 }
 

@@ -183,7 +183,12 @@ fn read(path: &Path) -> Option<Content> {
 
 /// Ends what daemons left that are no more.
 pub fn sweep(dirs: &Dirs) {
-    for entry in fs::read_dir(&dirs.state).into_iter().flatten().flatten() {
+    sweep_in(&dirs.state);
+}
+
+/// The same for the records in one directory.
+pub fn sweep_in(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         if !name.to_str().is_some_and(|n| n.starts_with("groups-") && n.ends_with(".json")) {
             continue;
@@ -201,7 +206,7 @@ pub fn sweep(dirs: &Dirs) {
         }
         let _ = fs::remove_file(&path);
     }
-    remove_temporary(&dirs.state, |writer| proc::start_ticks(writer).is_none());
+    remove_temporary(dir, |writer| proc::start_ticks(writer).is_none());
 }
 
 /// Removes half-written files of those who will not finish them; see [`util::write_atomic`] for their names.

@@ -13,11 +13,13 @@ mod exec_stream;
 mod feed;
 mod follow;
 mod http;
+mod inline;
 mod left;
 mod logfile;
 pub mod mcp_endpoint;
 mod media;
 mod names;
+mod offers;
 mod peers;
 mod places;
 mod router;
@@ -32,6 +34,8 @@ mod testing;
 mod tests;
 mod ui;
 mod unix;
+
+pub use self::inline::Inline;
 
 use self::events::{Event, Life};
 use self::follow::Watched;
@@ -57,6 +61,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 /// What a daemon starts with.
 pub struct Options {
@@ -72,6 +77,8 @@ pub struct Options {
     pub flags: Vec<FlagValue>,
     /// A command started it (`--detached`): it leaves when it was idle for `autostart.idleExit`.
     pub detached: bool,
+    /// It lives inside a command: without TCP, and with the command's own log and limits.
+    pub inline: bool,
     /// Where its word goes, one line of JSON: `{"ready":{"key","pid","socket","endpoint"}}`
     /// once it answers, or `{"error":{…}}`. A command that started it reads it; in the foreground there is none.
     pub ready: Option<Box<dyn Write + Send>>,
@@ -91,6 +98,8 @@ pub fn run(mut options: Options) -> Result<()> {
             let _ = out.write_all(format!("{value}\n").as_bytes()).and_then(|()| out.flush());
         }
     };
+    // Before there are threads.
+    proc::memory::share_heaps();
     let (send, events) = mpsc::channel();
     // First, so that a signal during the start leaves no files behind.
     let booted = listen_to_signals(send.clone())
@@ -106,6 +115,7 @@ pub fn run(mut options: Options) -> Result<()> {
     };
     let dirs = &life.daemon.origin.dirs;
     left::sweep(dirs);
+    inline::sweep(dirs);
     let record = left::keep(dirs, &life.daemon.origin.env);
     let current = life.daemon.current();
     word(json!({"ready": {
@@ -131,7 +141,7 @@ fn boot(
     open_log: impl FnOnce(&Dirs, &str, bool) -> Option<Arc<LogFile>>,
     pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
 ) -> Result<Life> {
-    let Options { explicit, dir, env, dirs, flags, detached, notice, mcp, .. } = options;
+    let Options { explicit, dir, env, dirs, flags, detached, inline, notice, mcp, .. } = options;
     let uid = proc::uid();
     paths::ensure_private(&dirs.state, uid)?;
     // Relative names would move with the working directory, which is `/` from here on.
@@ -139,12 +149,16 @@ fn boot(
     let load = LoadOptions { explicit, dir: &dir, env: &env, dirs: &dirs, uid };
     let (config, watched) = load_and_watch(&load)?;
     let settings = events::settings_of(&config, &env, &flags, &[], detached)?;
-    events::set_level(&settings);
+    if !inline {
+        events::set_level(&settings);
+    }
     let log = open_log(&dirs, &config.key, detached);
     // More connections than the system's modest default; without it the daemon only refuses earlier.
-    let _ = proc::raise_nofile();
+    if !inline {
+        let _ = proc::raise_nofile();
+    }
     let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
-    let bound = http::Bound::new(&settings)?;
+    let bound = if inline { None } else { http::Bound::new(&settings)? };
     let pool = pool(PoolConfig {
         servers: config.servers.clone(),
         settings: settings.clone(),
@@ -174,13 +188,15 @@ fn boot(
         }
     };
     let current = daemon.current();
-    log::info(format_args!(
-        "mcpx {VERSION} is ready: process {}, {} servers, {}",
-        daemon.origin.pid,
-        current.config.servers.len(),
-        current.socket.display()
-    ));
-    current.config.warnings.iter().for_each(log::warn);
+    if !inline {
+        log::info(format_args!(
+            "mcpx {VERSION} is ready: process {}, {} servers, {}",
+            daemon.origin.pid,
+            current.config.servers.len(),
+            current.socket.display()
+        ));
+        current.config.warnings.iter().for_each(log::warn);
+    }
     daemon.pool.bus().publish(Happened::new(
         &kinds::DAEMON_STARTED,
         json!({"pid": daemon.origin.pid, "version": VERSION, "key": current.config.key}),
@@ -197,6 +213,9 @@ fn boot(
         overrides: Vec::new(),
         media: Media::default(),
         again: false,
+        quiet: inline,
+        trimmed: false,
+        drain: Duration::ZERO,
     })
 }
 

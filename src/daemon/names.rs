@@ -189,7 +189,7 @@ fn lock(dirs: &Dirs, key: &str, info: &Path, patience: Duration) -> Result<FileL
 
 /// The runtime directory may be in a place that others write to, so it is
 /// checked to be ours and not a link before anything is put there.
-fn private(dir: &Path) -> Result<()> {
+pub fn private(dir: &Path) -> Result<()> {
     paths::ensure_private(dir, proc::uid())?;
     let refused = |what: &str| {
         Err(Error::new(Kind::Refused, format!("the directory {} {what}", dir.display()))

@@ -54,6 +54,10 @@ pub struct Peer {
     /// The connection.
     pub stream: Stream,
     gone: AtomicBool,
+    /// It has asked something.
+    known: AtomicBool,
+    /// A request of it is being served, or it is a channel.
+    at_work: AtomicBool,
     /// What is pulled when the peer goes.
     waiting: Mutex<Option<Cancel>>,
 }
@@ -93,11 +97,36 @@ impl Peers {
     pub fn join(self: &Arc<Peers>, stream: UnixStream) -> io::Result<Joined> {
         let id = self.serial.fetch_add(1, Ordering::Relaxed);
         let stream = Stream(Arc::new(stream));
-        let peer = Arc::new(Peer { id, stream, gone: AtomicBool::new(false), waiting: Mutex::new(None) });
+        let peer = Arc::new(Peer {
+            id,
+            stream,
+            gone: AtomicBool::new(false),
+            known: AtomicBool::new(false),
+            at_work: AtomicBool::new(false),
+            waiting: Mutex::new(None),
+        });
         self.lock().insert(id, peer.clone());
         let joined = Joined { peers: self.clone(), peer };
         self.hangups.add(&*joined.peer.stream.0, id)?;
         Ok(joined)
+    }
+
+    /// Ends a connection that is not at work, so that another finds room: one that never asked
+    /// anything, else the oldest, but none that `keep` says to keep. Whether room is being made.
+    pub fn evict(&self, keep: impl Fn(u64) -> bool) -> bool {
+        let open = self.lock();
+        let (leaving, here): (Vec<_>, Vec<_>) = open
+            .values()
+            .filter(|peer| !peer.at_work.load(Ordering::SeqCst))
+            .partition(|peer| peer.gone.load(Ordering::SeqCst));
+        let order = |peer: &&&Arc<Peer>| (peer.known.load(Ordering::SeqCst), peer.id);
+        let chosen = here.iter().filter(|peer| !keep(peer.id)).min_by_key(order).map(|peer| Arc::clone(peer));
+        // Others who look for room may have ended all there are.
+        let Some(peer) = chosen else { return !leaving.is_empty() };
+        // Not a second time, should its thread be slow to notice.
+        peer.gone.store(true, Ordering::SeqCst);
+        let _ = peer.stream.0.shutdown(Shutdown::Both);
+        true
     }
 
     /// Closes them all.
@@ -114,6 +143,15 @@ impl Peers {
 }
 
 impl Peer {
+    /// A request of it is whole, and is served from now on.
+    pub fn begins(&self) {
+        self.at_work.store(true, Ordering::SeqCst);
+        self.known.store(true, Ordering::SeqCst);
+    }
+    /// It has its answer.
+    pub fn rests(&self) {
+        self.at_work.store(false, Ordering::SeqCst);
+    }
     /// From now on `cancel` is pulled when the peer goes, at once when it has gone.
     pub fn waits_for(&self, cancel: &Cancel) {
         *self.lock() = Some(cancel.clone());
@@ -148,6 +186,28 @@ impl Drop for Joined {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    #[test]
+    fn room_is_made_by_whoever_does_nothing() {
+        let peers = Peers::new().unwrap();
+        let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().unwrap()).collect();
+        let mut joined: Vec<_> =
+            pairs.iter().map(|(near, _)| peers.join(near.try_clone().unwrap()).unwrap()).collect();
+        joined[0].peer.begins();
+        joined[0].peer.rests();
+        joined[1].peer.begins();
+        let is_closed = |n: usize| {
+            let mut far = &pairs[n].1;
+            far.set_nonblocking(true).unwrap();
+            matches!(far.read(&mut [0]), Ok(0))
+        };
+        let keep = joined[3].peer.id;
+        assert!(peers.evict(|id| id == keep) && is_closed(2), "it never asked anything");
+        assert!(peers.evict(|id| id == keep) && is_closed(0), "it rests");
+        drop((joined.remove(2), joined.remove(0)));
+        assert!(!peers.evict(|id| id == keep), "one is at work, the other is to be kept");
+        assert!(!is_closed(1) && !is_closed(3));
+    }
 
     #[test]
     fn what_a_peer_waits_for_is_cancelled_when_it_goes() {

@@ -202,6 +202,11 @@ impl Runs {
         run.caller.ephemeral.then(|| run.caller.session.clone())
     }
 
+    /// A run ends with this connection.
+    pub fn is_tied(&self, peer: u64) -> bool {
+        self.lock().values().any(|run| run.tie == Tie::Peer(peer))
+    }
+
     /// The runs that were closed since this was last asked: the values of `MCPX_RUN` that their
     /// programs had, each with the kernel's session that its caller was in.
     pub fn take_closed(&self) -> Vec<(String, u32)> {

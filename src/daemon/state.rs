@@ -7,7 +7,7 @@ use super::exec::Slots;
 use super::logfile::LogFile;
 use super::mcp_endpoint::Endpoint;
 use super::peers::Peers;
-use super::places::Places;
+use super::places::{Place, Places};
 use super::runs::Runs;
 use super::sessions::Sessions;
 use crate::api::http::Limits;
@@ -32,6 +32,13 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a request for something that the main loop does waits for it: a
 /// reload takes milliseconds, and the main loop never waits for a server.
 const MAIN_LOOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two looks for the place of a connection that was ended.
+const LOOK: Duration = Duration::from_millis(1);
+/// So many looks there are: its thread needs one, on a machine that is not overwhelmed.
+const LOOKS: u32 = 1000;
+/// After so many looks in vain another connection is ended.
+const EVERY: u32 = 10;
 
 /// What all threads share.
 pub struct Daemon {
@@ -289,6 +296,26 @@ impl Daemon {
     pub fn set_current(&self, current: Current) {
         self.places.set_limit(max_connections(&current.settings));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(current);
+    }
+
+    /// A place for whoever comes; where all are taken, a connection that does nothing gives its own
+    /// up. None when all are at work.
+    pub fn place(&self) -> Option<Place> {
+        if let Some(place) = self.places.take() {
+            return Some(place);
+        }
+        for look in 0..LOOKS {
+            // Another newcomer may have got the place that was made, so one is made again.
+            if look % EVERY == 0 && !self.peers.evict(|peer| self.runs.is_tied(peer)) {
+                return None;
+            }
+            // The thread of the connection that ended notices at once, and gives its place back.
+            std::thread::park_timeout(LOOK);
+            if let Some(place) = self.places.take() {
+                return Some(place);
+            }
+        }
+        None
     }
 
     /// Tells the main loop.

@@ -89,6 +89,7 @@ impl Home {
             env: &self.env,
             exe: "/nonexistent".into(),
             dir: &self.project(),
+            flags: &[],
         })
     }
     /// What is in the state directory, but for logs.
@@ -138,6 +139,7 @@ impl Running {
             dirs: home.dirs.clone(),
             flags: Vec::new(),
             detached,
+            inline: false,
             ready: None,
             notice: Box::new(|_| {}),
             mcp: None,

@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// So many threads wait for a connection, so that one can be served at once by
 /// the thread that accepted it, while another already waits for the next.
@@ -29,6 +29,8 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 /// What is left unread of a request that was refused is read, up to this, before
 /// the connection is closed, so that the refusal is not lost with it.
 const LINGER: u64 = 64 * 1024;
+/// And for so long.
+const LINGERING: Duration = Duration::from_secs(1);
 
 /// A socket that is being listened on; dropping it ends that, and leaves its connections.
 pub struct Listening {
@@ -153,7 +155,7 @@ fn greet(daemon: &Arc<Daemon>, stream: UnixStream) {
         Ok(uid) => return log::warn(format_args!("a client of user {uid} was turned away")),
         Err(e) => return log::warn(format_args!("a client of an unknown user was turned away: {e}")),
     }
-    let Some(place) = daemon.places.take() else {
+    let Some(place) = daemon.place() else {
         return refuse(&stream, "every connection that transport.maxConnections allows is taken");
     };
     serve(daemon, stream, place);
@@ -185,6 +187,7 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
         drop(current);
         let wants_channel = request.headers.has_token("connection", "upgrade")
             && request.headers.has_token("upgrade", "mcpx-channel");
+        peer.begins();
         let busy = daemon.activity.enter();
         // The answer to HEAD would need to lack its body; nothing here takes HEAD, and closing tells where it ends.
         let keep = request.keep_alive && request.method != Method::Head && !daemon.is_stopping();
@@ -220,6 +223,7 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
                 }
             }
         }
+        peer.rests();
     }
 }
 
@@ -263,6 +267,18 @@ fn turn_down(reader: &mut Reader<Stream>, limits: &Limits, fault: &Fault) {
 
 fn linger(stream: &mut Stream, limits: &Limits) {
     let _ = stream.0.shutdown(Shutdown::Write);
-    let _ = stream.0.set_read_timeout(limits.head_timeout.map(|t| t.min(Duration::from_secs(1))));
-    let _ = io::copy(&mut io::Read::take(stream, LINGER), &mut io::sink());
+    let patience = limits.head_timeout.map_or(LINGERING, |t| t.min(LINGERING));
+    let (mut left, deadline) = (LINGER, Instant::now() + patience);
+    let mut block = [0; 4096];
+    // For all of it, not for each read: who trickles is not waited for.
+    while left > 0 {
+        let wait = deadline.saturating_duration_since(Instant::now());
+        if wait.is_zero() || stream.0.set_read_timeout(Some(wait)).is_err() {
+            break;
+        }
+        match io::Read::read(stream, &mut block) {
+            Ok(n) if n > 0 => left = left.saturating_sub(n as u64),
+            _ => break,
+        }
+    }
 }

@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// How much of a line that is no message is remembered.
 const NOISE_BYTES: usize = 200;
 
+/// Takes a notification: its method, and its parameters.
+pub type Noticed = Arc<dyn Fn(&str, Value) + Send + Sync>;
+
 /// What a server may cause here. Both run on the thread that reads from the
 /// server: they must neither wait nor use the client.
 #[derive(Clone)]
@@ -27,6 +30,8 @@ pub struct Hooks {
     pub tools_changed: Arc<dyn Fn() + Send + Sync>,
     /// The directories that the server is told about when it asks for roots.
     pub roots: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
+    /// What else the server says of itself: the method of a notification, and its parameters.
+    pub noticed: Noticed,
     /// Takes what the server asks while no request of ours does. None: nobody
     /// answers questions, and the server is told so from the start.
     pub asked: Option<Asked>,
@@ -35,7 +40,12 @@ pub struct Hooks {
 impl Default for Hooks {
     /// Nothing happens, and there are no roots.
     fn default() -> Hooks {
-        Hooks { tools_changed: Arc::new(|| {}), roots: Arc::new(Vec::new), asked: None }
+        Hooks {
+            tools_changed: Arc::new(|| {}),
+            roots: Arc::new(Vec::new),
+            noticed: Arc::new(|_, _| {}),
+            asked: None,
+        }
     }
 }
 
@@ -195,9 +205,13 @@ impl Peer {
                 }
             }
             "notifications/tools/list_changed" => self.guarded(|| (self.hooks.tools_changed)()),
-            "notifications/message" => {
-                let text = params.map_or("", RawValue::get);
-                log::debug(format_args!("{} logs {}", self.server, printable(text, NOISE_BYTES)));
+            "notifications/message"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/resources/updated"
+            | "notifications/elicitation/complete" => {
+                let params = params.and_then(|p| serde_json::from_str(p.get()).ok()).unwrap_or_default();
+                self.guarded(|| (self.hooks.noticed)(method, params));
             }
             _ => {}
         }

@@ -19,6 +19,7 @@
 //!   a caller who leaves frees the place;
 //! - no failing server is started in a tight loop, and none holds up another.
 
+mod ask;
 mod call;
 mod connect;
 mod core;
@@ -35,6 +36,7 @@ mod testing;
 mod tests;
 mod ticket;
 
+pub use self::ask::Request;
 pub use self::connect::{About, Asked, Cancel, Connector, Hooks, Options, Progress, Upstream};
 pub use self::manage::InstanceStatus;
 pub use self::schema::{Namespace, STILL_STARTING};

@@ -443,7 +443,7 @@ impl Server {
 
     /// Whom to ask for a listing, which has no caller: the instance that all
     /// share, else one that runs and is free, else one for this question alone.
-    fn listing_key(&self, scope: &Scope) -> Key {
+    pub fn listing_key(&self, scope: &Scope) -> Key {
         if let Scope::Global | Scope::Named(_) = scope {
             return scope.key(&Caller::default()).0;
         }

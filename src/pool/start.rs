@@ -8,11 +8,15 @@ use super::scope::Key;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind};
 use crate::log;
-use crate::observe::kinds;
+use crate::mcp::Noticed;
+use crate::observe::{Event, kinds};
 use crate::proc;
 use crate::settings::{CATALOG_CACHE_TTL, Settings};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// How much of a server's log record goes into the log.
+const LOGGED: usize = 1000;
 
 /// Starts the server of a new instance: on its own thread, so that a caller who
 /// leaves takes nothing from the others who wait for the same start.
@@ -128,6 +132,48 @@ fn hooks(instance: &Arc<Instance>) -> Hooks {
             }
         }),
         roots: Arc::new(move || roots.clone()),
+        noticed: notices(instance),
         asked: instance.core.shared.asked.get().cloned(),
+    }
+}
+
+/// What a server says of itself goes onto the bus, and its log records into the log.
+fn notices(instance: &Arc<Instance>) -> Noticed {
+    let (server, bus) = (instance.def.name.clone(), instance.core.shared.bus.clone());
+    let session = instance.key.session.clone().unwrap_or_default();
+    Arc::new(move |method, params| {
+        let event = |kind, data| Event::new(kind, data).server(&server).session(&session);
+        bus.publish(match method {
+            "notifications/resources/updated" => {
+                let uri = params["uri"].as_str().unwrap_or_default();
+                event(&kinds::RESOURCE_UPDATED, json!({})).uri(uri)
+            }
+            "notifications/resources/list_changed" => event(&kinds::RESOURCE_LIST_CHANGED, json!({})),
+            "notifications/prompts/list_changed" => event(&kinds::PROMPT_LIST_CHANGED, json!({})),
+            "notifications/elicitation/complete" => {
+                event(&kinds::ELICIT_VISITED, json!({"elicitationId": params["elicitationId"]}))
+            }
+            _ => {
+                record(&server, &params);
+                event(&kinds::SERVER_LOGGED, params)
+            }
+        });
+    })
+}
+
+/// A server's log record, at the level that comes nearest to its own (RFC 5424).
+fn record(server: &str, params: &Value) {
+    let logger = params["logger"].as_str().map(|name| format!(" ({name})")).unwrap_or_default();
+    let data = match &params["data"] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let shown: String = data.chars().take(LOGGED).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = format_args!("{server}{logger} logs: {shown}");
+    match params["level"].as_str() {
+        Some("warning") => log::warn(text),
+        Some("error" | "critical" | "alert" | "emergency") => log::error(text),
+        Some("info" | "notice") => log::info(text),
+        _ => log::debug(text),
     }
 }

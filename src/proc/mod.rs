@@ -10,6 +10,7 @@ mod find;
 mod hangup;
 pub mod lock;
 mod marks;
+pub mod memory;
 pub mod signals;
 mod sockets;
 mod spawn;

@@ -42,6 +42,31 @@ pub const MEDIA: &[Choice] = &[
     ("inline", "left in the result as base64"),
 ];
 
+/// What the editor's plugin does its work with.
+pub const BACKENDS: &[Choice] = &[
+    ("auto", "the daemon, and the mcpx binary where the daemon cannot"),
+    ("v1", "the daemon alone: for a machine without the binary"),
+    ("cli", "the mcpx binary alone"),
+];
+
+/// How long the plugin remembers which daemon was chosen.
+pub const REMEMBER: &[Choice] = &[
+    ("session", "as long as the session, in memory"),
+    ("until-gone", "until that daemon ends"),
+    ("indefinite", "until it is forgotten; another daemon of the same configuration takes its place"),
+    ("permanent", "as the daemon's own setting; where it cannot be that, as indefinite"),
+];
+
+/// How much the plugin tells a shell.
+pub const ENV_LEVELS: &[Choice] = &[
+    ("minimal", "the session alone"),
+    ("standard", "what is known without asking, and the daemon"),
+    ("full", "that, and what one look-up a session gives"),
+];
+
+/// On, off, or as it fits.
+pub const SWITCH: &[Choice] = &[("auto", "as it fits"), ("on", "always"), ("off", "never")];
+
 /// What hosts are offered.
 pub const SERVE_MODES: &[Choice] = &[
     ("code", "the `mcpx_*` tools: few, however many servers there are"),

@@ -76,6 +76,10 @@ impl Spec {
     pub const fn call(self) -> Spec {
         Spec { scope: Scope::Call, ..self }
     }
+    /// Decided by the editor's plugin.
+    pub const fn plugin(self) -> Spec {
+        Spec { scope: Scope::Plugin, ..self }
+    }
     /// Taken only at start.
     pub const fn cold(self) -> Spec {
         Spec { hot: false, ..self }

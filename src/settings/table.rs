@@ -4,6 +4,7 @@
 mod daemon;
 mod exec;
 mod general;
+mod plugin;
 mod scripts;
 mod serve;
 mod servers;
@@ -12,6 +13,7 @@ use super::declared::Declared;
 pub use daemon::*;
 pub use exec::*;
 pub use general::*;
+pub use plugin::*;
 pub use scripts::*;
 pub use serve::*;
 pub use servers::*;
@@ -104,6 +106,7 @@ pub static ALL: &[&dyn Declared] = &[
     &DAEMON_INLINE,
     &DAEMON_SOCKET,
     &DAEMON_KEY_GRACE,
+    &DAEMON_DRAIN_TIMEOUT,
     &DAEMON_TICK,
     &AUTOSTART_TIMEOUT,
     &AUTOSTART_IDLE_EXIT,
@@ -121,6 +124,19 @@ pub static ALL: &[&dyn Declared] = &[
     &TRANSPORT_HEADER_TIMEOUT,
     &TRANSPORT_IDLE_TIMEOUT,
     &TRANSPORT_WRITE_TIMEOUT,
+    &PLUGIN_ENDPOINT,
+    &PLUGIN_SOCKET,
+    &PLUGIN_BIN,
+    &PLUGIN_BIN_ARGS,
+    &PLUGIN_BACKEND,
+    &PLUGIN_REMEMBER,
+    &PLUGIN_ENV,
+    &PLUGIN_INSTRUCTIONS,
+    &PLUGIN_TOOL_TIMING,
+    &PLUGIN_TOOLS,
+    &PLUGIN_DAEMON_TOOLS,
+    &PLUGIN_ANNOTATE,
+    &PLUGIN_HEADLESS,
     &PLUMBING_STRICT_UNKNOWN_KEYS,
 ];
 

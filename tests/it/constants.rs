@@ -34,11 +34,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "Duration::from_micros(1)",
         "the system takes zero for no limit at all; this is the shortest",
     ),
-    (
-        "daemon/unix.rs",
-        "t.min(Duration::from_secs(1))",
-        "a refused client's rest is read no longer than this",
-    ),
     ("mcp/error.rs", "Duration::from_secs(1)", "from here on a time is written in seconds"),
     ("mcp/http.rs", "BufReader::with_capacity(16 * 1024", "a buffer, which limits nothing"),
     ("mcp/http.rs", "QUOTED: usize", "how much of an answer an error message quotes"),

@@ -324,3 +324,127 @@ fn a_long_path_still_finds_room_for_a_socket() {
     let _ = world.mcpx(["stop"]).env("MCPX_STATE_DIR", long).run();
     wait_until("everything to end", || world.processes().is_empty().then_some(()));
 }
+
+#[test]
+fn listening_beyond_loopback_needs_a_token_and_is_then_named_by_address() {
+    let world = World::demo().env("MCPX_TRANSPORT_LISTEN", "0.0.0.0:0");
+    world.mcpx(["call", "demo.echo", "text=x"]).status(77).stderr_has("transport.bearerToken").check();
+    let world = world.env("MCPX_TRANSPORT_BEARER_TOKEN", "a-token-of-ones-own");
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let port = world.infos()[0]["endpoint"].as_str().unwrap().rsplit(':').next().unwrap().to_owned();
+    let at = |host: &str| format!("http://{host}:{port}");
+    world.mcpx(["--endpoint", &at("127.0.0.1"), "call", "demo.echo", "text=y"]).stdout("y\n").check();
+    world
+        .mcpx(["--endpoint", &at("localhost"), "call", "demo.echo", "text=y"])
+        .status(77)
+        .stderr_has("transport.hosts")
+        .check();
+}
+
+#[test]
+fn a_service_is_written_and_removed() {
+    let world = World::demo();
+    let printed = world.mcpx(["service", "print", "--manager", "systemd"]).run().stdout();
+    assert!(printed.contains("ExecStart=") && printed.contains("daemon --dir"), "{printed}");
+    let agent = world.mcpx(["service", "print", "--manager", "launchd"]).run().stdout();
+    assert!(agent.starts_with("<?xml") && agent.contains("<string>daemon</string>"), "{agent}");
+    // No manager is on this world's PATH: the file is written, and it says what to run.
+    let output = world
+        .mcpx(["--json", "service", "install", "--manager", "systemd"])
+        .stderr_has("systemctl --user daemon-reload")
+        .run();
+    let path = std::path::PathBuf::from(output.json()["path"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), printed);
+    let _ = world.mcpx(["service", "uninstall", "--manager", "systemd"]).any_stderr().run();
+    assert!(!path.exists());
+    let again = world.mcpx(["service", "uninstall"]).output();
+    assert_ne!(again.status, 0, "{again}");
+    world.mcpx(["service", "instal"]).status(2).stderr_has("install").check();
+}
+
+#[test]
+fn stale_daemons_are_listed_with_the_reason_and_pruned() {
+    let world = World::fake(&[]);
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let live = world.infos()[0].clone();
+    let row = world.mcpx(["--json", "daemons"]).run().json()["daemons"][0].clone();
+    assert_eq!(
+        (&row["live"], &row["answers"], &row["sessions"]),
+        (&json!(true), &json!(true), &json!(0)),
+        "{row}"
+    );
+    // One that was killed, with the names that it had before an edit.
+    let mut gone = live.clone();
+    gone["pid"] = json!(u32::MAX >> 2);
+    gone["key"] = json!("0123456789abcdef");
+    for name in ["0123456789abcdef", "fedcba9876543210"] {
+        std::fs::write(world.state().join(format!("daemon-{name}.json")), gone.to_string()).unwrap();
+        drop(
+            std::os::unix::net::UnixListener::bind(world.state().join(format!("daemon-{name}.sock")))
+                .unwrap(),
+        );
+        std::fs::write(world.state().join(format!("daemon-{name}.lock")), "").unwrap();
+    }
+    let _ = world.mcpx(["daemons"]).stdout_has("stale: process").run();
+    let removed = world.mcpx(["--json", "daemons", "prune"]).run().json()["removed"].clone();
+    assert_eq!(removed.as_array().unwrap().len(), 6, "{removed}");
+    assert_eq!(world.mcpx(["daemons", "prune"]).run().stdout(), "nothing is stale\n");
+    assert_eq!(world.infos(), [live]);
+    world.mcpx(["call", "fake.echo", "text=y"]).stdout("y\n").check();
+    assert_eq!(world.started("fake").len(), 1);
+}
+
+#[test]
+fn two_hundred_directories_are_resolved_at_once_while_calls_are_in_flight() {
+    let world = World::fake(&[]);
+    world.mcpx(["call", "fake.echo", "text=x"]).stdout("x\n").check();
+    let busy: Vec<_> = (0..4).map(|_| world.mcpx(["call", "fake.sleep", "ms:=3000"]).start()).collect();
+    let info = world.infos()[0].clone();
+    let socket = std::path::PathBuf::from(info["socket"].as_str().unwrap());
+    for n in 0..200 {
+        world.write(&format!("d{n}/.mcpx.json"), &format!("{{\"mcpServers\":{{}},\"x{n}\":1}}"));
+    }
+    let asking: Vec<_> = (0..200)
+        .map(|n| {
+            let (socket, dir) = (socket.clone(), world.dir().join(format!("d{n}/")));
+            std::thread::spawn(move || {
+                use std::io::{Read, Write};
+                let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+                let path = dir.to_str().unwrap();
+                write!(stream, "GET /v1/resolve?dir={path} HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n")
+                    .unwrap();
+                let mut text = String::new();
+                stream.read_to_string(&mut text).unwrap();
+                let body: serde_json::Value =
+                    serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
+                assert_eq!(body["configPath"], dir.join(".mcpx.json").to_str().unwrap(), "{body}");
+                assert_eq!(body["running"], false);
+                body["configHash"].as_str().unwrap().to_owned()
+            })
+        })
+        .collect();
+    let keys: std::collections::HashSet<String> = asking.into_iter().map(|t| t.join().unwrap()).collect();
+    assert_eq!(keys.len(), 200, "each has a key of its own");
+    assert!(!keys.contains(info["key"].as_str().unwrap()));
+    for running in busy {
+        let output = running.wait();
+        assert_eq!(output.status, 0, "{output}");
+    }
+    let own = world.mcpx(["--json", "resolve"]).run().json();
+    assert_eq!((&own["ok"], &own["running"]), (&json!(true), &json!(true)));
+}
+
+#[test]
+fn two_hundred_edits_and_calls_reach_one_daemon_with_its_old_server() {
+    let world = World::fake(&[]);
+    world.mcpx(["call", "fake.count"]).stdout("1\n").check();
+    let path = world.dir().join(".mcpx.json");
+    let before = std::fs::read_to_string(&path).unwrap();
+    for n in 2..=201 {
+        let edited = before.trim_end().trim_end_matches('}').to_owned()
+            + &format!(",\"script\":{{\"timeout\":\"{n}s\"}}}}");
+        std::fs::write(&path, edited).unwrap();
+        world.mcpx(["call", "fake.count"]).stdout(&format!("{n}\n")).check();
+    }
+    assert_eq!((world.daemons().len(), world.started("fake").len()), (1, 1));
+}

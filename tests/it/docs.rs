@@ -164,3 +164,23 @@ fn every_example_of_the_help_is_a_command_line_that_parses() {
         }
     }
 }
+
+#[test]
+fn the_tests_that_the_page_on_security_names_exist() {
+    let text = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let named: Vec<&str> = text.split('`').skip(1).step_by(2).filter(|span| span.contains(".rs::")).collect();
+    assert!(named.len() > 20, "the page names its tests: {named:?}");
+    let mut missing = Vec::new();
+    for name in named {
+        let (file, test) = name.split_once("::").unwrap();
+        let source = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+        // A test of its own, or one that a macro makes of each runtime.
+        let found = source.contains(&format!("#[test]\nfn {test}()"))
+            || source.contains(&format!("#[test]\n    fn {test}()"))
+            || source.contains(&format!("    {test} "));
+        if !found {
+            missing.push(name);
+        }
+    }
+    assert!(missing.is_empty(), "docs/security.md names tests that there are not: {missing:?}");
+}

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 /// The layers from the top. Each names only those below it; the last row's may name each other.
-const LAYERS: [&[&str]; 14] = [
+const LAYERS: [&[&str]; 15] = [
     &["cli"],
+    &["plugin"],
     &["serve"],
     &["daemon"],
     &["api"],

@@ -103,7 +103,11 @@ pub(super) static TABLE: &[Operation] = &[
         name: "shutdown",
         method: Method::Post,
         path: "/v1/shutdown",
-        params: &[],
+        params: &[body(field(
+            "drainMs",
+            Shape::Integer,
+            "let calls in flight end first, for that many milliseconds at most",
+        ))],
         returns: Returns::Record(&r::DONE),
         mutates: true,
         waits: false,
@@ -111,7 +115,7 @@ pub(super) static TABLE: &[Operation] = &[
         words: &["stop"],
         tool: "",
         help: "stop the daemon and every server that it runs",
-        doc: "Answers before it stops. Calls in flight are cancelled.",
+        doc: "Answers before it stops, and is not found any more from then on. Calls in flight are cancelled.",
     },
     Operation {
         id: Id::OpenApi,

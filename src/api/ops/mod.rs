@@ -5,6 +5,7 @@
 mod calls;
 mod daemon;
 mod exec;
+mod offers;
 mod questions;
 mod servers;
 mod sessions;
@@ -21,22 +22,28 @@ pub enum Id {
     CancelTask,
     Channel,
     CloseRun,
+    Complete,
     DeleteServer,
     EndSession,
     Events,
     Exec,
+    GetPrompt,
     Health,
     KeepSession,
     Namespaces,
     NewSession,
     OpenApi,
     OpenRun,
+    Prompts,
     PutServer,
     Question,
     Questions,
+    ReadResource,
     Refresh,
     Reload,
     Resolve,
+    ResourceTemplates,
+    Resources,
     Restart,
     Schemas,
     Search,
@@ -48,11 +55,13 @@ pub enum Id {
     Settings,
     Shutdown,
     Status,
+    SubscribeResource,
     Task,
     TaskResult,
     Tasks,
     Types,
     UnsetSetting,
+    UnsubscribeResource,
 }
 
 /// One thing that the daemon can be asked.
@@ -183,6 +192,7 @@ static FAMILIES: &[&[Operation]] = &[
     calls::TABLE,
     exec::TABLE,
     questions::TABLE,
+    offers::TABLE,
     servers::TABLE,
     sessions::TABLE,
     settings::TABLE,

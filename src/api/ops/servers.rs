@@ -4,14 +4,15 @@ use super::super::http::Method;
 use super::super::records as r;
 use super::*;
 
-const PROFILE: Param = in_query(
+pub(super) const PROFILE: Param = in_query(
     "profile",
     Shape::List(&Shape::Text),
     "the servers of these profiles besides the default set; with none of the three, every server, or those of the run",
 );
-const SKIP_DEFAULT: Param =
+pub(super) const SKIP_DEFAULT: Param =
     in_query("skipDefault", Shape::Boolean, "without the servers that name no profile");
-const ALL_PROFILES: Param = in_query("allProfiles", Shape::Boolean, "every server, whatever its profiles");
+pub(super) const ALL_PROFILES: Param =
+    in_query("allProfiles", Shape::Boolean, "every server, whatever its profiles");
 
 const KNOWN: Param = in_query(
     "known",

@@ -51,6 +51,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         dirs: cx.dirs()?,
         flags: cx.inv.settings.clone(),
         detached,
+        inline: false,
         ready: detached.then(|| Box::new(io::stdout()) as Box<dyn io::Write + Send>),
         mcp: Some(crate::serve::endpoint()),
         notice: if detached { Box::new(|_| {}) } else { Box::new(note) },

@@ -6,11 +6,17 @@ use super::super::cx::Cx;
 use super::super::table::{Cell, Table, Tone};
 use super::status::since;
 use crate::api::wire::DaemonInfo;
-use crate::api::{self, info};
+use crate::api::{self, Client, info, lock::FileLock};
 use crate::error::Result;
 use crate::paths::Dirs;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a daemon may take to say how it is; one that is stopped must not stop the listing.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The command.
 pub static COMMAND: Command = Command {
@@ -35,25 +41,39 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let found = api::daemons(&dirs);
     match cx.inv.words()?.first() {
         None => list(cx, &found),
-        Some(&"prune") => prune(cx, &dirs, &found),
+        Some(&"prune") => prune(cx, &dirs),
         Some(other) => {
             Err(usage(format!("mcpx daemons does not know {other:?}")).hint("did you mean \"prune\"?"))
         }
     }
 }
 
+/// What a live daemon says of itself now.
+fn health(info: &DaemonInfo) -> Option<Value> {
+    let client = Client::connect(info.clone()).ok()?;
+    client.set_timeout(Some(PATIENCE));
+    client.json("GET", "/v1/health", None).ok()
+}
+
 fn list(cx: &mut Cx, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
+    let health: Vec<Option<Value>> =
+        found.iter().map(|(info, live, _)| live.then(|| health(info)).flatten()).collect();
     if cx.json() {
-        let rows: Vec<Value> = found
-            .iter()
-            .map(|(info, live, why)| {
-                json!({
-                    "key": info.key, "configPath": info.config_path, "sources": info.sources, "pid": info.pid,
-                    "version": info.version, "startedAt": info.started_at, "servers": info.servers,
-                    "socket": info.socket, "endpoint": info.endpoint, "live": live, "why": why,
-                })
-            })
-            .collect();
+        let row = |((info, live, why), health): (&(DaemonInfo, bool, String), &Option<Value>)| {
+            let mut row = json!({
+                "key": info.key, "configPath": info.config_path, "sources": info.sources, "pid": info.pid,
+                "version": info.version, "startedAt": info.started_at, "servers": info.servers,
+                "socket": info.socket, "endpoint": info.endpoint, "live": live, "why": why,
+            });
+            if *live {
+                row["answers"] = health.is_some().into();
+            }
+            if let Some(health) = health {
+                row["sessions"] = health["sessions"].clone();
+            }
+            row
+        };
+        let rows: Vec<Value> = found.iter().zip(&health).map(row).collect();
         cx.out.json(&json!({"ok": true, "daemons": rows}))?;
         return Ok(0);
     }
@@ -61,16 +81,22 @@ fn list(cx: &mut Cx, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
         cx.out.line("there is no daemon; the next command that needs one starts it")?;
         return Ok(0);
     }
-    let mut table = Table::new(&["KEY", "STATE", "PID", "VERSION", "UP", "SERVERS", "CONFIG"]);
-    for (info, live, why) in found {
-        let state = if *live { "live".to_owned() } else { format!("stale: {why}") };
+    let mut table = Table::new(&["KEY", "STATE", "PID", "VERSION", "UP", "SERVERS", "SESSIONS", "CONFIG"]);
+    for ((info, live, why), health) in found.iter().zip(&health) {
+        let state = match (live, health) {
+            (true, Some(_)) => "live".to_owned(),
+            (true, None) => "live, but does not answer".to_owned(),
+            (false, _) => format!("stale: {why}"),
+        };
+        let sessions = health.as_ref().and_then(|h| h["sessions"].as_u64());
         table.row(vec![
             Cell::new(&info.key),
-            Cell::new(state).tone(if *live { Tone::Plain } else { Tone::Bad }),
+            Cell::new(state).tone(if health.is_some() { Tone::Plain } else { Tone::Bad }),
             Cell::number(info.pid),
             Cell::new(&info.version),
             Cell::number(if *live { since(info.started_at) } else { "-".into() }),
             Cell::number(info.servers.len()),
+            Cell::number(sessions.map_or_else(|| "-".to_owned(), |n| n.to_string())),
             Cell::new(info.config_path.to_string_lossy()),
         ]);
     }
@@ -79,8 +105,8 @@ fn list(cx: &mut Cx, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
     Ok(0)
 }
 
-fn prune(cx: &mut Cx, dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
-    let removed = clear_stale(dirs, found);
+fn prune(cx: &mut Cx, dirs: &Dirs) -> Result<u8> {
+    let removed: Vec<PathBuf> = keys(dirs).iter().flat_map(|key| clear(dirs, key)).collect();
     if cx.json() {
         cx.out.json(&json!({"ok": true, "removed": removed}))?;
     } else if removed.is_empty() {
@@ -97,4 +123,41 @@ fn prune(cx: &mut Cx, dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Resu
 pub fn clear_stale(dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Vec<PathBuf> {
     let stale = found.iter().filter(|(_, live, _)| !live);
     stale.flat_map(|(d, ..)| info::remove_stale(dirs, &d.key, (d.pid, d.start_ticks))).collect()
+}
+
+/// The keys that some file of a daemon is named by, its names before an edit among them.
+fn keys(dirs: &Dirs) -> BTreeSet<String> {
+    let all = [&dirs.state, &dirs.runtime].into_iter().filter_map(|dir| std::fs::read_dir(dir).ok());
+    let names = all.flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let key = |name: String| {
+        let rest = name.strip_prefix("daemon-")?;
+        let (key, kind) = rest.split_once('.')?;
+        ["json", "sock", "lock"].contains(&kind).then(|| key.to_owned())
+    };
+    names.filter_map(key).collect()
+}
+
+/// Removes what a daemon that is gone left under a key. Done under its lock, which a live one
+/// holds, so that one that is just taking its place keeps its files. Its log stays.
+fn clear(dirs: &Dirs, key: &str) -> Vec<PathBuf> {
+    let path = info::lock_path(dirs, key);
+    let locked = path.exists();
+    let Ok(Some(lock)) = FileLock::try_now(&path) else { return Vec::new() };
+    let mut removed = Vec::new();
+    let file = info::info_path(dirs, key);
+    // What cannot be read as one of ours is not removed either.
+    let said = info::read(&file).ok().flatten();
+    let live = said.as_ref().is_some_and(|said| info::liveness(dirs, said).0 && said.start_ticks != 0);
+    if !live && (said.is_some() || !file.exists()) {
+        let socket = info::socket_path(dirs, key);
+        let is_socket = std::fs::symlink_metadata(&socket).is_ok_and(|m| m.file_type().is_socket());
+        for file in is_socket.then_some(socket).into_iter().chain([file]) {
+            if std::fs::remove_file(&file).is_ok() {
+                removed.push(file);
+            }
+        }
+    }
+    lock.remove();
+    removed.extend((locked && !live).then_some(path));
+    removed
 }

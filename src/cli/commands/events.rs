@@ -114,7 +114,7 @@ fn show(out: &mut Out, event: &Value, json: bool) -> Result<()> {
         out.line(&event.to_string())?;
     } else {
         let word = |key: &str| event[key].as_str().unwrap_or_default();
-        let mut line = format!("{} {:15}", iso8601(event["at"].as_u64().unwrap_or(0)), word("kind"));
+        let mut line = format!("{} {:16}", iso8601(event["at"].as_u64().unwrap_or(0)), word("kind"));
         for part in [word("server"), word("session"), word("uri")].into_iter().filter(|p| !p.is_empty()) {
             line.push(' ');
             line.push_str(part);
@@ -134,6 +134,6 @@ mod tests {
 
     #[test]
     fn the_widest_kind_fits_its_column() {
-        assert!(kinds::ALL.iter().all(|kind| kind.word.len() <= 15));
+        assert!(kinds::ALL.iter().all(|kind| kind.word.len() <= 16));
     }
 }

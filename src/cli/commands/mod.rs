@@ -22,20 +22,25 @@ pub mod exec;
 pub mod explore;
 pub mod guard;
 pub mod help;
+pub mod hook;
 pub mod init;
 pub mod lock;
 pub mod ls;
 pub mod man;
 pub mod permissions;
+pub mod plugin;
+pub mod prompts;
 pub mod refresh;
 pub mod reload;
 pub mod resolve;
+pub mod resources;
 pub mod restart;
 pub mod run;
 pub mod scripts;
 pub mod search;
 pub mod serve;
 pub mod servers;
+pub mod service;
 pub mod session;
 pub mod settings;
 pub mod status;
@@ -52,6 +57,8 @@ pub static COMMANDS: &[&Command] = &[
     &search::COMMAND,
     &tools::COMMAND,
     &types::COMMAND,
+    &resources::COMMAND,
+    &prompts::COMMAND,
     &catalog::COMMAND,
     &explore::COMMAND,
     &call::COMMAND,
@@ -74,6 +81,7 @@ pub static COMMANDS: &[&Command] = &[
     &refresh::COMMAND,
     &reload::COMMAND,
     &resolve::COMMAND,
+    &service::COMMAND,
     &init::COMMAND,
     &servers::COMMAND,
     &auth::COMMAND,
@@ -81,6 +89,8 @@ pub static COMMANDS: &[&Command] = &[
     &check::COMMAND,
     &config::COMMAND,
     &settings::COMMAND,
+    &plugin::COMMAND,
+    &hook::COMMAND,
     &doctor::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,

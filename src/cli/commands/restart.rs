@@ -4,7 +4,9 @@ use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
 use super::super::progress::Progress;
 use super::super::schemas;
-use crate::error::Result;
+use crate::api::Client;
+use crate::error::{Error, Kind, Result};
+use crate::settings;
 use serde_json::json;
 
 /// The command.
@@ -16,12 +18,15 @@ pub static COMMAND: Command = Command {
     rest: Rest::Mixed,
     summary: "Stop servers, so that the next call starts them anew",
     about: "All of them, or those of one namespace or session. With --daemon the daemon itself is replaced by a new \
-            one of this binary's version.",
+            one of this binary's version: it is not found any more from then on, lets calls in flight end for \
+            daemon.drainTimeout, and stops; the new one starts with the daemon's flags that are given here. A daemon of \
+            a newer version is left alone.",
     flags: &[
         Flag::switch("daemon", "Replace the daemon too"),
+        Flag::switch("force", "With --daemon: replace one of a newer version as well"),
         Flag::value("session", "KEY", "Only what belongs to this session"),
     ],
-    settings: &[],
+    settings: &["daemon.drainTimeout"],
     examples: &[
         example("mcpx restart demo", "one server"),
         example("mcpx restart --session work", "what one session owns"),
@@ -55,7 +60,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
                 ))
                 .hint("run mcpx restart --daemon where it runs"));
             }
-            super::stop::stop(cx, &client)?;
+            refuse_older(cx, &client)?;
+            let drain = cx.world()?.settings.get(&settings::DAEMON_DRAIN_TIMEOUT);
+            super::stop::stop(cx, &client, drain)?;
         }
         let client = cx.daemon(&progress)?;
         let info = client.info().clone();
@@ -94,4 +101,41 @@ fn run(cx: &mut Cx) -> Result<u8> {
         cx.out.line(&text)?;
     }
     Ok(0)
+}
+
+/// A daemon is not replaced by an older one: whoever has the newer mcpx would have it replaced again.
+fn refuse_older(cx: &Cx, client: &Client) -> Result<()> {
+    let health = client.json("GET", "/v1/health", None)?;
+    let theirs = health["version"].as_str().unwrap_or_default();
+    if cx.inv.has("force") || !is_newer(theirs, VERSION) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Refused,
+        format!("the daemon is version {theirs}, newer than this mcpx ({VERSION}), and stays as it is"),
+    )
+    .hint("use the mcpx of that version, or --force"))
+}
+
+/// Whether version `a` is later than `b`, by their numbers.
+fn is_newer(a: &str, b: &str) -> bool {
+    let numbers = |version: &str| -> Vec<u64> {
+        let release = version.split(['-', '+']).next().unwrap_or_default();
+        release.split('.').map(|n| n.parse().unwrap_or(0)).collect()
+    };
+    numbers(a) > numbers(b)
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[cfg(test)]
+mod tests {
+    use super::is_newer;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(is_newer("0.10.0", "0.9.9") && is_newer("1.0.0", "0.99.0") && is_newer("1.0.1", "1.0"));
+        assert!(!is_newer("0.1.0", "0.1.0") && !is_newer("0.9.0", "0.10.0") && !is_newer("", "0.1.0"));
+        assert!(!is_newer("1.0.0-rc.1", "1.0.0"));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::super::command::{Command, Group, Rest, example};
 use super::super::cx::Cx;
+use super::super::out::note;
 use super::super::table::{Cell, Table, Tone};
 use crate::api::wire::InstanceRow;
 use crate::error::Result;
@@ -40,6 +41,13 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return Ok(0);
     };
     let status = client.json("GET", "/v1/status", None)?;
+    let (theirs, ours) =
+        (status["daemon"]["version"].as_str().unwrap_or_default(), env!("CARGO_PKG_VERSION"));
+    if theirs != ours {
+        note(&format!(
+            "the daemon is version {theirs}, this mcpx is {ours}; mcpx restart --daemon replaces it by one of the same"
+        ));
+    }
     if cx.json() {
         let mut body = json!({"ok": true, "running": true});
         if let (Some(body), Some(status)) = (body.as_object_mut(), status.as_object()) {

@@ -44,7 +44,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
                 continue;
             }
             let (pid, ticks) = (info.pid, info.start_ticks);
-            match Client::connect(info).and_then(|c| stop(cx, &c)) {
+            match Client::connect(info).and_then(|c| stop(cx, &c, Duration::ZERO)) {
                 Ok(gone) => stopped.push(gone),
                 // It left by itself in the meantime.
                 Err(_) if !proc::alive(pid, ticks) => {}
@@ -52,7 +52,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
             }
         }
     } else if let (Some(client), _) = cx.running_anyhow().map_err(point_at_all)? {
-        stopped.push(stop(cx, &client)?);
+        stopped.push(stop(cx, &client, Duration::ZERO)?);
     }
     drop(progress);
     if let Some(e) = failure {
@@ -88,19 +88,20 @@ pub struct Gone {
     pub pid: u32,
 }
 
-/// Asks a daemon to stop and waits until its process is gone, or, where it is on another machine, until nobody answers.
-pub fn stop(cx: &Cx, client: &Client) -> Result<Gone> {
+/// Asks a daemon to stop, once its calls have ended or `drain` is over, and waits until its process is gone, or, where it is on another machine, until nobody answers.
+pub fn stop(cx: &Cx, client: &Client, drain: Duration) -> Result<Gone> {
     // A daemon that was named by its socket is known by what it says of itself.
     let health = client.json("GET", "/v1/health", None)?;
     let pid = health["pid"].as_u64().and_then(|p| u32::try_from(p).ok()).unwrap_or(client.info().pid);
     let key = health["key"].as_str().unwrap_or(&client.info().key).to_owned();
     let ticks = proc::start_ticks(pid).unwrap_or(0);
-    let mut limit = MARGIN;
+    let mut limit = MARGIN + drain;
     if let Ok(world) = cx.world() {
         limit +=
             world.settings.get(&settings::POOL_STOP_GRACE) + world.settings.get(&settings::POOL_KILL_GRACE);
     }
-    client.json("POST", "/v1/shutdown", Some(&json!({})))?;
+    let drain = u64::try_from(drain.as_millis()).unwrap_or(u64::MAX);
+    client.json("POST", "/v1/shutdown", Some(&json!({"drainMs": drain})))?;
     let deadline = Instant::now() + limit;
     let there = || match client.is_remote() {
         true => {

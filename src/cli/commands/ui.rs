@@ -16,7 +16,7 @@ pub static COMMAND: Command = Command {
     words: "",
     count: (0, 0),
     rest: Rest::Mixed,
-    summary: "Show the daemon in a browser: servers, sessions, calls and latency",
+    summary: "Show the daemon in a browser: sessions, calls and latency",
     about: "Prints the address of the daemon's page and, on a terminal, opens it. The page only reads: the token in the \
             address opens what the page shows and nothing else, for as long as the daemon runs (with \
             transport.bearerToken, for as long as that stays). An open page keeps the daemon from leaving when idle.",

@@ -154,16 +154,16 @@ impl Tcp {
         self.shared.waiting.cancel_gone();
         let current = self.daemon.current();
         let most = current.settings.get(&settings::TRANSPORT_MAX_CONNECTIONS);
-        self.shared.warden.look(&current.limits, usize::try_from(most).unwrap_or(1));
+        let accepts = self.shared.warden.look(&current.limits, usize::try_from(most).unwrap_or(1));
         // Settings are followed: what is accepted from now on has them.
         let timeouts = (current.limits.idle, current.write_timeout);
         if timeouts != self.timeouts && inherit_timeouts(&self.listener, timeouts).is_ok() {
             self.timeouts = timeouts;
         }
-        // Nobody accepts when a connection waits at two looks in a row.
+        // Nobody accepts when connections wait at two looks in a row, and none was accepted in between.
         let queued =
             proc::poll_readable(&[self.listener.as_fd()], Some(Duration::ZERO)).is_ok_and(|ready| ready[0]);
-        let dead = self.shared.broken.swap(false, Ordering::SeqCst) || queued && self.stuck;
+        let dead = self.shared.broken.swap(false, Ordering::SeqCst) || queued && self.stuck && !accepts;
         self.stuck = queued && !dead;
         if dead && let Err(e) = self.build() {
             log::error(format_args!("{e}; trying again"));
@@ -261,7 +261,8 @@ impl Worker {
         );
         let further = daemon.current().settings.get(&settings::TRANSPORT_HOSTS);
         let Some(method) = Method::from_word(&request.method().to_string()) else {
-            return respond(request, Answer::error(&Error::new(Kind::Usage, "no such method"), Some(501)));
+            respond(request, Answer::error(&Error::new(Kind::Usage, "no such method"), Some(501)));
+            return;
         };
         let path = uri::split(request.url()).0;
         // There is nothing to see on the page without a token.
@@ -275,31 +276,43 @@ impl Worker {
             Ok(Who::Looker) if page::permits(method, path) => None,
             Ok(Who::Looker) => {
                 let error = Error::new(Kind::Refused, format!("the page's token does not permit {path}"));
-                return respond(request, Answer::error(&error, Some(403)));
+                respond(request, Answer::error(&error, Some(403)));
+                return;
             }
-            Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
+            Err((error, status)) => {
+                respond(request, Answer::error(&error, Some(status)));
+                return;
+            }
         };
         let carried = match router::carried(headers.get(&SETTINGS_HEADER.to_ascii_lowercase())) {
             Ok(carried) => carried,
-            Err(error) => return respond(request, Answer::error(&error, None)),
+            Err(error) => {
+                respond(request, Answer::error(&error, None));
+                return;
+            }
         };
-        let Some(_place) = daemon.places.take() else {
+        let Some(_place) = daemon.place() else {
             let error =
                 Error::new(Kind::Busy, "every connection that transport.maxConnections allows is taken");
-            return respond(request, Answer::error(&error.hint("try again in a moment"), None));
+            respond(request, Answer::error(&error.hint("try again in a moment"), None));
+            return;
         };
         let _busy = daemon.activity.enter();
         let current = daemon.current();
         let size: usize = headers.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         if size + request.url().len() > current.limits.head {
             let error = Error::new(Kind::TooLarge, "the head is larger than transport.maxHeader");
-            return respond(request, Answer::error(&error, Some(431)));
+            respond(request, Answer::error(&error, Some(431)));
+            return;
         }
         let limit = current.limits.body;
         drop(current);
         let body = match read_body(&mut request, limit, &served) {
             Ok(body) => body,
-            Err((error, status)) => return respond(request, Answer::error(&error, Some(status))),
+            Err((error, status)) => {
+                respond(request, Answer::error(&error, Some(status)));
+                return;
+            }
         };
         let target = request.url().to_owned();
         let cancel = Cancel::new();
@@ -322,7 +335,9 @@ impl Worker {
         };
         let asked = Asked { method, target: &target, body: &body };
         let answer = router::answer(daemon, &asked, &asker);
-        respond(request, answer);
+        if !respond(request, answer) {
+            served.broke();
+        }
         drop(waits);
     }
 }
@@ -359,7 +374,8 @@ fn read_body(
     Ok(body)
 }
 
-fn respond(request: Request, answer: Answer) {
+/// Whether the answer was written whole.
+fn respond(request: Request, answer: Answer) -> bool {
     let response = match answer {
         Answer::Response(response) => response,
         Answer::Channel(_) => {
@@ -370,6 +386,5 @@ fn respond(request: Request, answer: Answer) {
     let framed = *request.http_version() >= tiny_http::HTTPVersion(1, 1);
     let mut out = request.into_writer();
     // A caller that left is noticed here at the latest, and needs no answer.
-    let _ = response.write(&mut out, true, framed);
-    let _ = out.flush();
+    response.write(&mut out, true, framed).is_ok() & out.flush().is_ok()
 }

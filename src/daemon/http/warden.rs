@@ -11,7 +11,9 @@
 use crate::api::http::Limits;
 use crate::proc::{self, Accepted};
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,10 @@ const MIN_BODY_RATE: u64 = 64 * 1024;
 pub struct Warden {
     address: SocketAddr,
     clients: Mutex<HashMap<SocketAddr, Client>>,
+    /// A client that was not known has asked something.
+    newcomer: AtomicBool,
+    /// Descriptors in reserve: with them it can look even where none is left.
+    spare: Mutex<Vec<File>>,
 }
 
 struct Client {
@@ -41,6 +47,8 @@ enum Doing {
     Waits,
     /// It was answered.
     Rests,
+    /// Its answer broke off: it would wait for the rest.
+    Broke,
 }
 
 /// A request of a client, until it is dropped.
@@ -51,6 +59,10 @@ impl Served<'_> {
     pub fn received(&self, bytes: u64) {
         self.0.note(self.1, |client| client.doing = Doing::Sends(bytes));
     }
+    /// The answer could not be written whole.
+    pub fn broke(&self) {
+        self.0.note(self.1, |client| client.doing = Doing::Broke);
+    }
     /// The request is whole.
     pub fn whole(&self) {
         self.0.note(self.1, |client| client.doing = Doing::Waits);
@@ -59,14 +71,23 @@ impl Served<'_> {
 
 impl Drop for Served<'_> {
     fn drop(&mut self) {
-        self.0.note(self.1, |client| *client = Client { since: Instant::now(), doing: Doing::Rests });
+        self.0.note(self.1, |client| {
+            if client.doing != Doing::Broke {
+                *client = Client { since: Instant::now(), doing: Doing::Rests };
+            }
+        });
     }
 }
 
 impl Warden {
     /// For a listener on that address.
     pub fn new(address: SocketAddr) -> Warden {
-        Warden { address, clients: Mutex::default() }
+        Warden {
+            address,
+            clients: Mutex::default(),
+            newcomer: AtomicBool::new(false),
+            spare: Mutex::new(spare()),
+        }
     }
 
     /// A request has begun to arrive.
@@ -75,21 +96,38 @@ impl Warden {
         let known = peer.map(|peer| self.lock().insert(peer, begun));
         // Others may have come with it, and lie in the queue.
         if let Some(None | Some(Client { doing: Doing::New { .. }, .. })) = known {
+            self.newcomer.store(true, Ordering::Relaxed);
             self.nudge();
         }
         Served(self, peer)
     }
 
-    /// Looks at every connection; more than `most` are not kept.
-    pub fn look(&self, limits: &Limits, most: usize) {
+    /// Looks at every connection; more than `most` are not kept, and half of them
+    /// where the process has no descriptor left. Whether somebody new has been accepted
+    /// since the last look.
+    pub fn look(&self, limits: &Limits, most: usize) -> bool {
+        if let Some(new) = self.keep(limits, most) {
+            return new;
+        }
+        let mut reserve = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        reserve.clear();
+        let held = self.lock().len();
+        let new = self.keep(limits, held / 2);
+        *reserve = spare();
+        new.unwrap_or(false)
+    }
+
+    /// The same; none when it could not look.
+    fn keep(&self, limits: &Limits, most: usize) -> Option<bool> {
         let now = Instant::now();
         let mut here: HashSet<SocketAddr> = HashSet::new();
-        let mut forgotten = false;
+        let (mut forgotten, mut new) = (false, self.newcomer.swap(false, Ordering::Relaxed));
         let count = proc::each_accepted(self.address.port(), &mut |connection: &Accepted| {
             let peer = connection.peer();
             here.insert(peer);
             let unread = connection.has_unread();
             let mut clients = self.lock();
+            new |= !clients.contains_key(&peer);
             let client =
                 clients.entry(peer).or_insert(Client { since: now, doing: Doing::New { unread: false } });
             if is_over(client, now, limits) {
@@ -99,7 +137,7 @@ impl Warden {
                 client.doing = Doing::New { unread };
             }
         });
-        let Ok(count) = count else { return };
+        let count = count.ok()?;
         let mut clients = self.lock();
         clients.retain(|peer, _| here.contains(peer));
         let mut spare: Vec<(Instant, SocketAddr)> = Vec::new();
@@ -112,7 +150,7 @@ impl Warden {
             self.nudge();
         }
         if spare.is_empty() {
-            return;
+            return Some(new);
         }
         spare.sort_unstable();
         let over: HashSet<SocketAddr> = spare.into_iter().take(count - most).map(|(_, peer)| peer).collect();
@@ -121,6 +159,7 @@ impl Warden {
                 connection.end();
             }
         });
+        Some(new)
     }
 
     /// Makes tiny_http start a thread, which takes what lies in its queue.
@@ -147,6 +186,11 @@ impl Warden {
     }
 }
 
+/// One to list descriptors by, and one for each in turn.
+fn spare() -> Vec<File> {
+    (0..2).filter_map(|_| File::open("/dev/null").ok()).collect()
+}
+
 /// Whether a client took longer than it may, whatever it sent meanwhile.
 fn is_over(client: &Client, now: Instant, limits: &Limits) -> bool {
     let for_so_long = now.saturating_duration_since(client.since);
@@ -156,6 +200,7 @@ fn is_over(client: &Client, now: Instant, limits: &Limits) -> bool {
             limits.head_timeout.map(|t| t + Duration::from_millis(bytes.saturating_mul(1000) / MIN_BODY_RATE))
         }
         Doing::Waits => None,
+        Doing::Broke => Some(Duration::ZERO),
     };
     limit.is_some_and(|limit| for_so_long > limit)
 }

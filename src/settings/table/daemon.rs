@@ -55,6 +55,15 @@ pub static DAEMON_KEY_GRACE: Setting<Duration> = Setting::new(Spec::new(
     "How long a daemon keeps its old names after its configuration changed",
 ));
 
+pub static DAEMON_DRAIN_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "daemon.drainTimeout",
+        Kind::Duration(Duration::ZERO, HOUR, None),
+        "How long `mcpx restart --daemon` lets calls in flight go on before it replaces the daemon",
+    )
+    .client(),
+);
+
 pub static DAEMON_TICK: Setting<Duration> = Setting::new(
     Spec::new(
         "daemon.tick",

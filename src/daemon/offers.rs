@@ -1,0 +1,211 @@
+//! What servers offer besides tools: resources, prompts, completion. Knows
+//! nothing of HTTP or of frames.
+
+use super::answers::{caller_of, json_of, limits, one_or_many};
+use super::router::{Asker, Done};
+use super::selection::{Chosen, selection};
+use super::state::Daemon;
+use crate::api::wire::CallContext;
+use crate::error::{Error, Kind, Result};
+use crate::pool::{Caller, Request};
+use crate::proc;
+use crate::settings;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::sync::mpsc;
+
+/// Which list is wanted of which servers.
+#[derive(Deserialize)]
+pub struct Listed {
+    #[serde(default, deserialize_with = "one_or_many")]
+    server: Vec<String>,
+    session: Option<String>,
+    #[serde(flatten)]
+    chosen: Chosen,
+}
+
+/// One resource.
+#[derive(Deserialize)]
+pub struct OfUri {
+    server: String,
+    uri: String,
+    session: Option<String>,
+}
+
+/// One prompt.
+#[derive(Deserialize)]
+pub struct Prompted {
+    server: String,
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    context: Option<CallContext>,
+}
+
+/// What is to be completed.
+#[derive(Deserialize)]
+pub struct Completed {
+    server: String,
+    #[serde(rename = "ref")]
+    reference: Value,
+    argument: Value,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    context: Option<CallContext>,
+}
+
+/// A list that servers give: its method, and what their result calls it.
+pub type List = (&'static str, &'static str);
+
+/// `resources/list`.
+pub const RESOURCES: List = ("resources/list", "resources");
+/// `resources/templates/list`.
+pub const TEMPLATES: List = ("resources/templates/list", "resourceTemplates");
+/// `prompts/list`.
+pub const PROMPTS: List = ("prompts/list", "prompts");
+
+/// Who asks, as far as an operation without a whole context says.
+fn context(session: Option<String>) -> CallContext {
+    CallContext { session, ..CallContext::default() }
+}
+
+/// What several servers have of one list, each item with its server. A server
+/// that cannot be asked is among the failures; one that was named alone fails.
+pub fn list(daemon: &Arc<Daemon>, wanted: Listed, of: List, asker: &Asker<'_>) -> Result<Done> {
+    let chosen = selection(wanted.chosen.said(), asker);
+    let names: Vec<String> = match wanted.server.is_empty() {
+        false => wanted.server,
+        true => {
+            let current = daemon.current();
+            let usable = current.config.servers.iter().filter(|s| s.enabled && s.problem.is_none());
+            usable.filter(|s| chosen.takes(s)).map(|s| s.name.clone()).collect()
+        }
+    };
+    let (caller, own) = caller_of(daemon, context(wanted.session), asker);
+    // Nobody's own session would start an instance for this question alone.
+    let caller = if own { Caller::default() } else { caller };
+    let rows = each(daemon, &names, &caller, of, asker);
+    if let ([_], [(_, Err(e))]) = (names.as_slice(), rows.as_slice()) {
+        return Err(e.clone());
+    }
+    let (mut items, mut failures) = (Vec::new(), Vec::new());
+    for (server, outcome) in rows {
+        match outcome {
+            Ok(list) => items.extend(list.into_iter().map(|mut item| {
+                if let Some(members) = item.as_object_mut() {
+                    members.insert("server".into(), json!(server));
+                }
+                item
+            })),
+            Err(e) => failures.push(e.to_json()),
+        }
+    }
+    let mut answer = json!({of.1: items});
+    if !failures.is_empty() {
+        answer["failures"] = failures.into();
+    }
+    json_of(&answer)
+}
+
+/// A list of each server, several at once, in the order of the names.
+fn each(
+    daemon: &Arc<Daemon>,
+    names: &[String],
+    caller: &Caller,
+    (method, member): List,
+    asker: &Asker<'_>,
+) -> Vec<(String, Result<Vec<Value>>)> {
+    let ask = move |daemon: &Daemon, server: &str, caller: &Caller, cancel: &crate::pool::Cancel| {
+        let request = Request { server, method, params: None, timeout: None, cancel, asked: None };
+        daemon.pool.list_all(request, member, caller)
+    };
+    let at_once = usize::try_from(daemon.current().settings.get(&settings::CATALOG_CONCURRENCY)).unwrap_or(1);
+    let mut rows = Vec::new();
+    for batch in names.chunks(at_once.max(1)) {
+        let (send, receive) = mpsc::channel();
+        for (at, name) in batch.iter().enumerate() {
+            let (send, daemon, name) = (send.clone(), daemon.clone(), name.clone());
+            let (caller, cancel) = (caller.clone(), asker.cancel.clone());
+            let work = move || drop(send.send((at, ask(&daemon, &name, &caller, &cancel))));
+            if batch.len() == 1 {
+                work();
+            } else if let Err(e) = proc::thread::spawn("list", work) {
+                crate::log::warn(format_args!("asking a server: {e}"));
+            }
+        }
+        drop(send);
+        let mut answers: Vec<_> = receive.iter().collect();
+        answers.sort_by_key(|(at, _)| *at);
+        let missing =
+            |name: &String| Err(Error::new(Kind::Busy, "no thread could be started to ask it").server(name));
+        for (at, name) in batch.iter().enumerate() {
+            let found = answers.iter().position(|(of, _)| *of == at);
+            let outcome = found.map_or_else(|| missing(name), |found| answers.swap_remove(found).1);
+            rows.push((name.clone(), outcome));
+        }
+    }
+    rows
+}
+
+/// One request whose result passes as the server sent it.
+fn ask(
+    daemon: &Arc<Daemon>,
+    (server, method, params): (&str, &'static str, Value),
+    context: CallContext,
+    asker: &Asker<'_>,
+) -> Result<Done> {
+    let chosen = selection(context.selection.clone(), asker);
+    if !chosen.all
+        && let Some(refused) = chosen.refuses(&*daemon.pool.definition(server)?)
+    {
+        return Err(refused);
+    }
+    if !limits(daemon, &context, asker).is_empty() {
+        return Err(Error::new(
+            Kind::Refused,
+            format!("this run may call the tools that it was granted, and not {method}"),
+        )
+        .server(server)
+        .hint("a permission profile without \"tools\" does not limit it"));
+    }
+    let (caller, own) = caller_of(daemon, context, asker);
+    let request =
+        Request { server, method, params: Some(params), timeout: None, cancel: asker.cancel, asked: None };
+    let outcome = daemon.pool.request(&request, &caller);
+    if own {
+        daemon.pool.end_session(&caller.session);
+    }
+    outcome.map(Done::Tool)
+}
+
+/// Reads a resource.
+pub fn read(daemon: &Arc<Daemon>, of: &OfUri, asker: &Asker<'_>) -> Result<Done> {
+    let params = json!({"uri": of.uri});
+    ask(daemon, (&of.server, "resources/read", params), context(of.session.clone()), asker)
+}
+
+/// Has a server tell of changes to a resource, or no longer.
+pub fn subscribe(daemon: &Arc<Daemon>, of: &OfUri, on: bool, asker: &Asker<'_>) -> Result<Done> {
+    let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
+    let session = of.session.clone();
+    // With a session of its own the instance would end at once, and tell nothing.
+    let session = session.or_else(|| Some("subscriptions".to_owned()));
+    ask(daemon, (&of.server, method, json!({"uri": of.uri})), context(session), asker)
+        .and_then(|_| json_of(&json!({"ok": true})))
+}
+
+/// Gets a prompt.
+pub fn prompt(daemon: &Arc<Daemon>, of: Prompted, asker: &Asker<'_>) -> Result<Done> {
+    let params = json!({"name": of.name, "arguments": of.arguments});
+    ask(daemon, (&of.server, "prompts/get", params), of.context.unwrap_or_default(), asker)
+}
+
+/// Completes an argument.
+pub fn complete(daemon: &Arc<Daemon>, of: Completed, asker: &Asker<'_>) -> Result<Done> {
+    let mut params = json!({"ref": of.reference, "argument": of.argument});
+    if !of.arguments.is_empty() {
+        params["context"] = json!({"arguments": of.arguments});
+    }
+    ask(daemon, (&of.server, "completion/complete", params), of.context.unwrap_or_default(), asker)
+}
