@@ -105,7 +105,7 @@ fn operation(out: &mut String, op: &Operation) {
     let returns = match &op.returns {
         Returns::Record(record) => reference(record),
         Returns::Frames => "`101`, then frames; see [the channel](#the-channel)".into(),
-        Returns::Document(what) => (*what).into(),
+        Returns::Document(what) | Returns::Text(what) => (*what).into(),
         Returns::Events(record) => format!("{}, or server-sent events", reference(record)),
     };
     let _ = writeln!(out, "\nReturns {returns}.");
@@ -238,6 +238,10 @@ fn describe(op: &Operation) -> Value {
         }
         Returns::Frames => ("101", json!({"description": "frames follow"})),
         Returns::Document(what) => ("200", content(&json!({"type": "object"}), what)),
+        Returns::Text(what) => {
+            let text = json!({"text/plain": {"schema": {"type": "string"}}});
+            ("200", json!({"description": what, "content": text}))
+        }
     };
     let mut responses = Map::new();
     responses.insert(status.into(), success);

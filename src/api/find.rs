@@ -28,7 +28,8 @@ const LOG_TAIL: u64 = 8 * 1024;
 /// A daemon's word that it is ready is short; more is not one.
 const MAX_READY: usize = 64 * 1024;
 /// What belongs to one session, and is not for a daemon that outlives it.
-const OF_ONE_SESSION: &[&str] = &["MCPX_SESSION", "MCPX_SESSION_ID", "MCPX_PARENT_SESSION_ID"];
+const OF_ONE_SESSION: &[&str] =
+    &["MCPX_SESSION", "MCPX_SESSION_ID", "MCPX_PARENT_SESSION_ID", "MCPX_TRACE_IDS", "MCPX_CALL_ID"];
 /// What belongs to one run, where `MCPX_RUN` says that this is one: elsewhere some of these are a user's settings.
 const OF_ONE_RUN: &[&str] = &[
     "MCPX_CHANNEL",

@@ -62,6 +62,7 @@ pub fn module() -> String {
         let answer = match &op.returns {
             Returns::Record(record) | Returns::Events(record) => type_name(record.name),
             Returns::Document(_) | Returns::Frames => "Record<string, unknown>".into(),
+            Returns::Text(_) => "string".into(),
         };
         let _ = writeln!(out, "  {}({params}, how?: How): Promise<{answer}>;", op.name);
     }
@@ -89,7 +90,7 @@ pub fn module() -> String {
 
 /// The operations that are one request and one answer.
 fn typed() -> impl Iterator<Item = &'static Operation> {
-    ops::all().filter(|op| !matches!(op.returns, Returns::Frames))
+    ops::all().filter(|op| !matches!(op.returns, Returns::Frames | Returns::Text(_)))
 }
 
 /// Without a word on its meaning: every binary carries this text, and `docs/api.md` says it.

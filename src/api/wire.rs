@@ -3,6 +3,7 @@
 
 use crate::catalog::Grant;
 use crate::config::Selection;
+use crate::observe::log::Trace;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
@@ -39,6 +40,9 @@ pub struct CallContext {
     /// The servers that the caller works with; absent means all, or those of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectedProfiles>,
+    /// Ids that the caller's host gave, for the log: pairs of a name and a value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trace: Trace,
 }
 
 /// A choice among the servers, by their profiles.

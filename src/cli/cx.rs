@@ -13,6 +13,7 @@ use crate::api::{Boot, Client, find, without_run};
 use crate::config::{self, Config, LoadOptions, Selection};
 use crate::daemon::{self, Inline};
 use crate::error::{Error, Kind, Result};
+use crate::observe::log::Trace;
 use crate::paths::Dirs;
 use crate::settings::{self, Carried, Layers, PresetFlag, Scope, Settings, Source, Taken};
 use crate::util::Env;
@@ -372,7 +373,19 @@ impl Cx {
             pid: (!find::is_far(&self.world()?.settings)).then(std::process::id),
             run: inherited("MCPX_RUN"),
             selection: Some(SelectedProfiles::from(&self.world()?.selection)),
+            trace: self.trace(),
         })
+    }
+
+    /// The ids that the editor gave: `MCPX_TRACE_IDS`, and its id of this one tool call.
+    /// What is not as the table of variables says is left out: it is only for the log.
+    pub fn trace(&self) -> Trace {
+        let given = self.env.text("MCPX_TRACE_IDS").and_then(|text| serde_json::from_str(text).ok());
+        let mut trace: Trace = given.unwrap_or_default();
+        if let Some(call) = self.env.text("MCPX_CALL_ID") {
+            trace.push(("call_id".into(), call.to_owned()));
+        }
+        trace
     }
 }
 

@@ -22,6 +22,7 @@ pub mod remote;
 pub mod result;
 mod running;
 pub mod schemas;
+mod script_log;
 pub mod table;
 pub mod topics;
 pub mod typecheck;

@@ -7,6 +7,7 @@ use super::out::{complain, note};
 use super::progress::Progress;
 use super::remote;
 use super::schemas;
+use super::script_log::ScriptLog;
 use super::table::one_line;
 use super::typecheck;
 use crate::api::wire::OpenRun;
@@ -21,6 +22,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many random bytes name a run that no daemon knows of.
 const RUN_ID: usize = 8;
@@ -68,13 +70,26 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         typecheck::check(cx, &spec)?;
     }
     // The run lasts as long as the client that opened it.
-    let (_client, link) = open(cx, world, &prepared)?;
+    let (client, link) = open(cx, world, &prepared)?;
+    let log = client.map(|c| Arc::new(ScriptLog::new(Arc::new(c), &link.run, &link.session, &cx.trace())));
     let plan = prepared.plan(link);
     if cx.inv.has("explain") {
         note(&format!("{}: {}", plan.runtime_name, plan.why.join("; ")));
     }
     let color = cx.color() && std::io::stderr().is_terminal();
-    let outcome = script::execute(plan, Box::new(move |piece| pass_on(piece, color)))?;
+    let into = log.clone();
+    let sink = move |piece: Stderr| {
+        if let (Stderr::Log(record), Some(log)) = (&piece, &into) {
+            log.push(record);
+        }
+        pass_on(piece, color);
+        true
+    };
+    let outcome = script::execute(plan, Box::new(sink))?;
+    if let Some(log) = &log {
+        outcome.captured.iter().flat_map(|c| &c.logs).for_each(|record| log.push(record));
+        log.finish();
+    }
     finish(cx, &outcome)
 }
 

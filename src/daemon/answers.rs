@@ -6,6 +6,7 @@ use super::events::Event;
 use super::exec;
 use super::feed;
 use super::offers;
+use super::recording;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{self, Tie};
 use super::selection::{Chosen, selection};
@@ -175,6 +176,12 @@ fn dispatch(
         Id::Events => feed::events(daemon, params.parse(op)?, asker),
         Id::Exec => exec::exec(daemon, params.parse(op)?, asker),
         Id::Health => json_of(&health(daemon)),
+        Id::Hooks => json_of(&json!({
+            "hooks": daemon.logs.hooks.rows(),
+            "consumers": daemon.logs.consumers.rows(),
+        })),
+        Id::Log => recording::records(daemon, params.parse(op)?),
+        Id::Metrics => Ok(recording::metrics(daemon)),
         Id::Namespaces => {
             let Fresh { fresh, known, wait_ms, chosen } = params.parse(op)?;
             let selection = selection(chosen.said(), asker);
@@ -187,6 +194,7 @@ fn dispatch(
         }
         Id::OpenApi => json_of(&docs::openapi(VERSION)),
         Id::OpenRun => open_run(daemon, params.parse(op)?, asker),
+        Id::PostLog => recording::take(daemon, params.parse(op)?),
         Id::Refresh => refresh(daemon, params.parse(op)?, asker),
         Id::Reload => reload(daemon),
         Id::Resolve => {
@@ -240,6 +248,7 @@ fn dispatch(
             }
             json_of(&json!({"ok": true}))
         }
+        Id::Stats => recording::statistics(daemon, params.parse(op)?),
         Id::Status => json_of(&status(daemon)),
         Id::Resources => offers::list(daemon, params.parse(op)?, offers::RESOURCES, asker),
         Id::ResourceTemplates => offers::list(daemon, params.parse(op)?, offers::TEMPLATES, asker),
@@ -303,6 +312,9 @@ pub(super) fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>
         run.touch();
     }
     let mut caller = runs::caller(context);
+    if let (true, Some(run)) = (caller.trace.is_empty(), &run) {
+        caller.trace.clone_from(&run.caller.trace);
+    }
     if !caller.session.is_empty() {
         daemon.sessions.touch_of(&caller);
         return (caller, false);
@@ -385,7 +397,7 @@ fn status(daemon: &Daemon) -> Value {
         "servers": info.servers,
         "socket": info.socket,
         "endpoint": info.endpoint,
-        "log": daemon.log.as_ref().map(|l| l.path()).unwrap_or_default(),
+        "log": daemon.logs.file.as_ref().map(|l| l.path()).unwrap_or_default(),
         "startedAt": info.started_at,
         "uptimeMs": daemon.origin.uptime_ms(),
         "sessions": sessions,

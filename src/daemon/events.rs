@@ -6,6 +6,7 @@ use super::follow::Watched;
 use super::http;
 use super::media::Media;
 use super::names::Names;
+use super::recording;
 use super::state::{Current, Daemon};
 use crate::api::info;
 use crate::config::{self, Config, LoadOptions};
@@ -114,6 +115,10 @@ impl Life {
     /// Runs until the daemon is to stop, and stops it.
     pub fn run(mut self, events: &Receiver<Event>) {
         self.daemon.pool.keep_warm();
+        // A daemon of one command has neither hooks nor consumers.
+        if !self.quiet {
+            recording::attach(&self.daemon);
+        }
         let mut tick = self.tick();
         let mut next = Instant::now() + tick;
         let why = loop {
@@ -199,7 +204,8 @@ impl Life {
         self.daemon.origin.detached
             && !limit.is_zero()
             && self.daemon.activity.idle_for() > limit
-            && self.daemon.runs.count().0 == 0
+            // A consumer is there for what happens; that it is there is no reason to stay.
+            && self.daemon.runs.all(|session| self.daemon.logs.consumers.owns(session))
             && !self.daemon.sessions.any_kept()
             && !self.daemon.pool.busy()
     }
@@ -284,13 +290,25 @@ impl Life {
     /// The same configuration, with other settings or another problem.
     fn replace(&self, before: &Current, settings: Settings, problem: Option<Error>) {
         let current = Current::new(before.config.clone(), settings);
-        self.daemon.set_current(Current {
+        self.put_in_force(Current {
             socket: before.socket.clone(),
             endpoint: before.endpoint.clone(),
             token: before.token.clone(),
             problem,
             ..current
         });
+    }
+
+    /// From now on this holds for everybody.
+    fn put_in_force(&self, current: Current) {
+        let daemon = &self.daemon;
+        if self.quiet {
+            daemon.set_current(current);
+            return;
+        }
+        recording::configure(&daemon.logs, daemon.pool.bus(), &current, &daemon.origin.env);
+        daemon.set_current(current);
+        daemon.logs.consumers.configure(daemon, &daemon.current().settings);
     }
 
     /// The configuration on disk, when it is another.
@@ -340,11 +358,11 @@ impl Life {
         if let Err(error) = self.names.publish(&moved) {
             log::warn(&error);
         }
-        self.daemon.set_current(next);
+        self.put_in_force(next);
         self.daemon.pool.keep_warm();
         let old = std::mem::replace(&mut self.names, names);
         self.earlier.push((old, Instant::now() + grace));
-        if let Some(file) = &self.daemon.log {
+        if let Some(file) = &self.daemon.logs.file {
             file.rename(&info::log_path(&self.daemon.origin.dirs, &key));
         }
         log::info(format_args!("following the configuration: key {} is now {key}", before.config.key));
@@ -373,6 +391,8 @@ impl Life {
         self.daemon.runs.close_all();
         self.daemon.pool.shutdown();
         self.daemon.pool.bus().close();
+        self.daemon.logs.hooks.close();
+        self.daemon.logs.consumers.close();
         if !self.daemon.activity.wait_quiet(LAST_WORDS) {
             log::warn("stopping although somebody still waits for an answer");
         }
@@ -383,6 +403,7 @@ impl Life {
         if !self.quiet {
             log::info("stopped");
         }
+        self.daemon.logs.close();
     }
 }
 

@@ -54,7 +54,7 @@ impl Inline {
         let dirs = Dirs { state: place.0.clone(), ..options.dirs };
         let record = left::keep(&dirs, &options.env);
         let (send, events) = mpsc::channel();
-        let life = boot(Options { dirs, inline: true, ..options }, send, |_, _, _| None, Pool::new)?;
+        let life = boot(Options { dirs, inline: true, ..options }, send, |logs, _, _, _| logs, Pool::new)?;
         let daemon = life.daemon.clone();
         let info = daemon.current().info(&daemon.origin);
         let thread = proc::thread::spawn("daemon", move || {

@@ -5,6 +5,8 @@ mod answers;
 mod asks;
 mod calling;
 mod channel;
+mod child;
+mod consumers;
 mod discover;
 mod events;
 mod exec;
@@ -12,6 +14,7 @@ mod exec_hooks;
 mod exec_stream;
 mod feed;
 mod follow;
+mod hooks;
 mod http;
 mod inline;
 mod left;
@@ -22,6 +25,7 @@ mod names;
 mod offers;
 mod peers;
 mod places;
+mod recording;
 mod router;
 mod runs;
 mod selection;
@@ -39,15 +43,15 @@ pub use self::inline::Inline;
 
 use self::events::{Event, Life};
 use self::follow::Watched;
+pub use self::hooks::rows as declared_rows;
 pub use self::left::guard;
-use self::logfile::LogFile;
 use self::media::Media;
 use self::names::Names;
 use self::peers::Peers;
+use self::recording::Logs;
 use self::state::{Current, Daemon, Origin, VERSION};
-use crate::api::info;
 use crate::catalog::cache::Cache;
-use crate::config::{self, LoadOptions, Transport};
+use crate::config::{self, LoadOptions, ServerDef, Transport};
 use crate::error::Result;
 use crate::log;
 use crate::observe::{Event as Happened, kinds};
@@ -104,7 +108,7 @@ pub fn run(mut options: Options) -> Result<()> {
     // First, so that a signal during the start leaves no files behind.
     let booted = listen_to_signals(send.clone())
         .map_err(|e| events::no_thread("signal handling", &e))
-        .and_then(|()| boot(options, send, open_log, Pool::new));
+        .and_then(|()| boot(options, send, Logs::start, Pool::new));
     let life = match booted {
         Ok(life) => life,
         Err(error) => {
@@ -125,7 +129,8 @@ pub fn run(mut options: Options) -> Result<()> {
         "endpoint": current.endpoint,
     }}));
     // Whoever waits for the word goes on meanwhile; nothing that they ask for is started before this.
-    if current.config.servers.iter().any(|server| matches!(server.transport, Transport::Stdio { .. })) {
+    let has_children = |server: &Arc<ServerDef>| matches!(server.transport, Transport::Stdio { .. });
+    if current.config.servers.iter().any(has_children) || recording::starts_something(&current.settings) {
         record.post_guard();
     }
     drop(current);
@@ -138,7 +143,7 @@ pub fn run(mut options: Options) -> Result<()> {
 fn boot(
     options: Options,
     send: Sender<Event>,
-    open_log: impl FnOnce(&Dirs, &str, bool) -> Option<Arc<LogFile>>,
+    start_logs: impl FnOnce(Logs, &Dirs, &str, bool) -> Logs,
     pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
 ) -> Result<Life> {
     let Options { explicit, dir, env, dirs, flags, detached, inline, notice, mcp, .. } = options;
@@ -152,19 +157,20 @@ fn boot(
     if !inline {
         events::set_level(&settings);
     }
-    let log = open_log(&dirs, &config.key, detached);
-    // More connections than the system's modest default; without it the daemon only refuses earlier.
-    if !inline {
-        let _ = proc::raise_nofile();
-    }
-    let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
-    let bound = if inline { None } else { http::Bound::new(&settings)? };
     let pool = pool(PoolConfig {
         servers: config.servers.clone(),
         settings: settings.clone(),
         env: env.clone(),
         cache: Cache::new(&dirs.cache),
     });
+    let bus = pool.bus().clone();
+    let logs = start_logs(Logs::new(&dirs, &bus, &settings), &dirs, &config.key, detached);
+    // More connections than the system's modest default; without it the daemon only refuses earlier.
+    if !inline {
+        let _ = proc::raise_nofile();
+    }
+    let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
+    let bound = if inline { None } else { http::Bound::new(&settings)? };
     let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
     let origin = Origin::new(detached, dirs, env);
     let mut names = Names::take(&origin.dirs, &config.key, patience)?;
@@ -174,7 +180,10 @@ fn boot(
         current.endpoint.clone_from(&bound.endpoint);
         current.token.clone_from(&bound.token);
     }
-    let outcome = Daemon::new(pool, peers, log, mcp, origin, current, send).and_then(|daemon| {
+    if !inline {
+        recording::configure(&logs, &bus, &current, &origin.env);
+    }
+    let outcome = Daemon::new(pool, peers, logs, mcp, origin, current, send).and_then(|daemon| {
         let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
         names.listen(&daemon)?;
         names.publish(&daemon.current().info(&daemon.origin))?;
@@ -235,23 +244,6 @@ fn load_and_watch(options: &LoadOptions<'_>) -> Result<(config::Config, Watched)
     // Which files contribute is known only after reading them, so they are read
     // again now that they are watched: an edit in between is not missed.
     Ok((config::reload(&config.sources, options)?, watched))
-}
-
-/// In the background the log goes to a file; in front of a person to where the command put it.
-fn open_log(dirs: &Dirs, key: &str, detached: bool) -> Option<Arc<LogFile>> {
-    if !detached {
-        return None;
-    }
-    // Without a log the daemon serves all the same.
-    let file = Arc::new(LogFile::open(&info::log_path(dirs, key)).ok()?);
-    let sink = file.clone();
-    log::set_sink(Box::new(move |level, message| sink.line(level, message)));
-    let sink = file.clone();
-    // Standard error leads nowhere: a panic is told to the log.
-    std::panic::set_hook(Box::new(move |panic| {
-        sink.line(log::Level::Error, &log::one_line(&format!("a bug in mcpx: {panic}")));
-    }));
-    Some(file)
 }
 
 fn listen_to_signals(send: Sender<Event>) -> io::Result<()> {

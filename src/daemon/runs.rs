@@ -144,7 +144,10 @@ impl Runs {
     }
 
     fn publish(&self, kind: &'static kinds::Kind, run: &Run) {
-        self.bus.publish(Event::new(kind, json!({"run": run.id})).session(&run.caller.session));
+        let trace = &run.caller.trace;
+        let extra = (!trace.is_empty()).then(|| json!({"trace": trace}));
+        let event = Event::new(kind, json!({"run": run.id})).session(&run.caller.session);
+        self.bus.publish_with(event, extra);
     }
 
     /// The open run of that id.
@@ -246,6 +249,11 @@ impl Runs {
         all.iter().filter(|run| which(run)).filter_map(|run| self.close(&run.id)).collect()
     }
 
+    /// Whether the session of every open run is of this sort.
+    pub fn all(&self, sort: impl Fn(&str) -> bool) -> bool {
+        self.lock().values().all(|run| sort(&run.caller.session))
+    }
+
     /// How many runs are open, and how many sessions they belong to.
     pub fn count(&self) -> (usize, usize) {
         let open = self.lock();
@@ -314,6 +322,7 @@ pub fn caller(context: CallContext) -> Caller {
         cwd: context.cwd,
         pid: context.pid,
         run: context.run,
+        trace: context.trace,
     }
 }
 

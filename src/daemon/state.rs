@@ -4,10 +4,10 @@ use super::asks::tasks::Tasks;
 use super::asks::{self, Questions};
 use super::events::Event;
 use super::exec::Slots;
-use super::logfile::LogFile;
 use super::mcp_endpoint::Endpoint;
 use super::peers::Peers;
 use super::places::{Place, Places};
+use super::recording::Logs;
 use super::runs::Runs;
 use super::sessions::Sessions;
 use crate::api::http::Limits;
@@ -58,8 +58,8 @@ pub struct Daemon {
     pub peers: Arc<Peers>,
     /// How many connections may be open.
     pub places: Arc<Places>,
-    /// The log file; none when it could not be opened.
-    pub log: Option<Arc<LogFile>>,
+    /// Where what it says goes.
+    pub logs: Logs,
     /// Who serves `/mcp`, if anybody does.
     pub mcp: Option<Arc<dyn Endpoint>>,
     /// This process.
@@ -259,7 +259,7 @@ impl Daemon {
     pub fn new(
         pool: Arc<Pool>,
         peers: Arc<Peers>,
-        log: Option<Arc<LogFile>>,
+        logs: Logs,
         mcp: Option<Arc<dyn Endpoint>>,
         origin: Origin,
         current: Current,
@@ -275,7 +275,7 @@ impl Daemon {
             sessions: Sessions::default(),
             peers,
             places: Places::new(limit),
-            log,
+            logs,
             mcp,
             origin,
             activity: Activity::new(),

@@ -147,7 +147,7 @@ impl Running {
         let life: Life = boot(
             options,
             send.clone(),
-            |_, _, _| None,
+            |logs, _, _, _| logs,
             |parts| Pool::with(parts.servers, parts.settings, parts.cache, Box::new(starter)),
         )
         .unwrap();

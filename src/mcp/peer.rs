@@ -35,6 +35,15 @@ pub struct Hooks {
     /// Takes what the server asks while no request of ours does. None: nobody
     /// answers questions, and the server is told so from the start.
     pub asked: Option<Asked>,
+    /// Hears what the server says besides its answers.
+    pub said: Arc<dyn Fn(Said<'_>) + Send + Sync>,
+}
+
+/// What a server says besides its answers.
+#[derive(Clone, Copy, Debug)]
+pub enum Said<'a> {
+    /// A line on its standard error, without its end.
+    Stderr(&'a str),
 }
 
 impl Default for Hooks {
@@ -45,6 +54,7 @@ impl Default for Hooks {
             roots: Arc::new(Vec::new),
             noticed: Arc::new(|_, _| {}),
             asked: None,
+            said: Arc::new(|_| {}),
         }
     }
 }

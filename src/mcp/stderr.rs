@@ -28,20 +28,30 @@ struct State {
 }
 
 impl Tail {
-    /// Starts a thread that reads the stream to its end and keeps the last `limit` bytes.
-    pub fn follow(server: &str, mut stream: File, limit: usize) -> io::Result<Arc<Tail>> {
+    /// Starts a thread that reads the stream to its end and keeps the last `limit` bytes; `heard` gets each line.
+    pub fn follow(
+        server: &str,
+        mut stream: File,
+        limit: usize,
+        heard: impl Fn(&str) + Send + 'static,
+    ) -> io::Result<Arc<Tail>> {
         let tail = Arc::new(Tail { limit, state: Mutex::default(), ended: Condvar::new() });
         let kept = Arc::clone(&tail);
         thread::spawn(&format!("err {server}"), move || {
             let mut buffer = [0; 4096];
+            let mut lines = Lines::default();
             loop {
                 match stream.read(&mut buffer) {
                     Ok(0) => break,
-                    Ok(n) => kept.push(&buffer[..n]),
+                    Ok(n) => {
+                        kept.push(&buffer[..n]);
+                        lines.feed(&buffer[..n], &heard);
+                    }
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                     Err(_) => break,
                 }
             }
+            lines.end(&heard);
             kept.state().ended = true;
             kept.ended.notify_all();
         })?;
@@ -108,6 +118,32 @@ impl Tail {
     }
 }
 
+/// A line that is longer than this is handed over in parts.
+const LONGEST_LINE: usize = 4096;
+
+/// Cuts a stream into lines.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Lines {
+    fn feed(&mut self, bytes: &[u8], heard: &dyn Fn(&str)) {
+        for part in bytes.split_inclusive(|b| *b == b'\n') {
+            self.0.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.0.len() >= LONGEST_LINE {
+                self.end(heard);
+            }
+        }
+    }
+    fn end(&mut self, heard: &dyn Fn(&str)) {
+        let text = String::from_utf8_lossy(&self.0);
+        let line = text.trim_end();
+        if !line.is_empty() {
+            heard(line);
+        }
+        self.0.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +152,7 @@ mod tests {
 
     fn tail(limit: usize, text: &[u8]) -> Arc<Tail> {
         let (reader, mut writer) = io::pipe().unwrap();
-        let tail = Tail::follow("t", File::from(OwnedFd::from(reader)), limit).unwrap();
+        let tail = Tail::follow("t", File::from(OwnedFd::from(reader)), limit, |_| {}).unwrap();
         writer.write_all(text).unwrap();
         drop(writer);
         tail.settle(Duration::from_secs(20));
@@ -141,5 +177,26 @@ mod tests {
         let lines = tail(100_000, many.as_bytes()).last_lines();
         assert_eq!(lines.len(), QUOTED_LINES);
         assert_eq!(lines.last().unwrap(), "line 99");
+    }
+
+    #[test]
+    fn a_stream_is_heard_line_by_line() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&lines);
+        let heard = move |line: &str| into.lock().unwrap().push(line.to_owned());
+        let tail = Tail::follow("t", File::from(OwnedFd::from(reader)), 10, heard).unwrap();
+        let long = "x".repeat(LONGEST_LINE + 1);
+        for part in ["one\r\n\ntw", "o\n", &long, "\nlast"] {
+            writer.write_all(part.as_bytes()).unwrap();
+        }
+        drop(writer);
+        tail.settle(Duration::from_secs(20));
+        let heard = lines.lock().unwrap();
+        assert_eq!(
+            (heard[0].as_str(), heard[1].as_str(), heard.last().unwrap().as_str()),
+            ("one", "two", "last")
+        );
+        assert_eq!(heard[2..heard.len() - 1].concat(), long);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::error::quote_stderr;
 use super::oversize::IdScan;
-use super::peer::Peer;
+use super::peer::{Peer, Said};
 use super::pending::Slot;
 use super::stderr::Tail;
 use super::writer::{Rejected, Writer};
@@ -89,7 +89,10 @@ impl Stdio {
         let piped = |pipe: Option<File>| pipe.ok_or_else(|| io::Error::other("a pipe is missing"));
         let writer = Writer::new(&peer.server, piped(child.take_stdin())?)?;
         let stdout = piped(child.take_stdout())?;
-        let stderr = Tail::follow(&peer.server, piped(child.take_stderr())?, program.stderr_tail)?;
+        let said = Arc::clone(&peer.hooks.said);
+        let heard = move |line: &str| said(Said::Stderr(line));
+        let stderr = piped(child.take_stderr())?;
+        let stderr = Tail::follow(&peer.server, stderr, program.stderr_tail, heard)?;
         let ending = Ending {
             peer: Arc::clone(peer),
             writer: Arc::clone(&writer),

@@ -3,11 +3,13 @@
 //! the history learns how much it missed. Knows nothing of what events mean.
 
 use super::kinds::{self, Kind};
+use super::log::Entry;
 use crate::util;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Something that happened.
@@ -55,7 +57,7 @@ impl Event {
 }
 
 /// Which events are wanted; an empty list wants all.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Kinds (`call.finished`) or families (`call`).
     pub kinds: Vec<String>,
@@ -100,10 +102,26 @@ pub struct Wait {
     pub closed: bool,
 }
 
+/// What a tap is told.
+#[derive(Debug)]
+pub enum Heard<'a> {
+    /// An event as it is published, and what only the log is to know of it.
+    Event(&'a Arc<Event>, Option<Value>),
+    /// A record that is no event: readers of the bus never see it.
+    Record(Box<Entry>),
+}
+
+/// Hears of everything, on the thread that it happens on. It must neither wait nor use the bus.
+pub type Tap = Box<dyn Fn(Heard<'_>) + Send + Sync>;
+
 /// The bus of one daemon.
 pub struct Bus {
     state: Mutex<State>,
     more: Condvar,
+    tap: OnceLock<Tap>,
+    detailed: AtomicBool,
+    daemon: String,
+    serial: AtomicU64,
 }
 
 struct State {
@@ -117,11 +135,34 @@ impl Bus {
     /// A bus that remembers so many events.
     pub fn new(room: usize) -> Arc<Bus> {
         let state = State { history: VecDeque::new(), room: room.max(1), last: 0, closed: false };
-        Arc::new(Bus { state: Mutex::new(state), more: Condvar::new() })
+        // A process and the moment it began: short enough to be typed.
+        let daemon = format!("d{:x}-{:x}", util::now_ms() / 1000, std::process::id());
+        let (tap, detailed, serial) = (OnceLock::new(), AtomicBool::new(false), AtomicU64::new(0));
+        Arc::new(Bus { state: Mutex::new(state), more: Condvar::new(), tap, detailed, daemon, serial })
+    }
+
+    /// Has every event seen by this from now on; the first one stays.
+    pub fn set_tap(&self, tap: Tap) {
+        let _ = self.tap.set(tap);
+    }
+
+    /// Says whether the log wants the contents of calls.
+    pub fn set_detailed(&self, on: bool) {
+        self.detailed.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether the log wants the contents of calls.
+    pub fn is_detailed(&self) -> bool {
+        self.detailed.load(Ordering::Relaxed)
     }
 
     /// Adds an event.
-    pub fn publish(&self, mut event: Event) {
+    pub fn publish(&self, event: Event) {
+        self.publish_with(event, None);
+    }
+
+    /// Adds an event; what else there is goes to the log alone.
+    pub fn publish_with(&self, mut event: Event, extra: Option<Value>) {
         event.at = util::now_ms();
         let mut state = self.lock();
         if state.closed {
@@ -132,9 +173,30 @@ impl Bus {
         if state.history.len() >= state.room {
             state.history.pop_front();
         }
-        state.history.push_back(Arc::new(event));
+        let event = Arc::new(event);
+        state.history.push_back(event.clone());
         drop(state);
         self.more.notify_all();
+        if let Some(tap) = self.tap.get() {
+            tap(Heard::Event(&event, extra));
+        }
+    }
+
+    /// Tells the log alone.
+    pub fn record(&self, entry: Entry) {
+        if let Some(tap) = self.tap.get() {
+            tap(Heard::Record(Box::new(entry)));
+        }
+    }
+
+    /// The id of this daemon among all that write a log: it never comes twice on one machine.
+    pub fn daemon(&self) -> &str {
+        &self.daemon
+    }
+
+    /// The next id of its kind, such as that of a call: `<daemon>.<number>`.
+    pub fn mint(&self) -> String {
+        format!("{}.{}", self.daemon, self.serial.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// The number of the newest event; 0 before the first.

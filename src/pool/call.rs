@@ -12,6 +12,7 @@ use super::{Call, Caller, Pool};
 use crate::catalog::validate;
 use crate::error::{Error, Kind, Result};
 use crate::mcp;
+use crate::observe::log::{Redactor, Upto};
 use crate::observe::{Event, kinds};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -41,6 +42,18 @@ struct Errand<'a> {
     begun: Instant,
     /// An instance was found dead before anything was sent to it; once is bad luck, twice is an error.
     unlucky: bool,
+    met: Met,
+}
+
+/// What a call came to on its way, for the log: empty as far as it did not get there.
+#[derive(Default)]
+struct Met {
+    /// The server's configured name.
+    server: String,
+    /// The tool's exact name.
+    tool: String,
+    /// The instance's key.
+    instance: String,
 }
 
 impl Pool {
@@ -54,28 +67,36 @@ impl Pool {
     /// server was stopped, after sending), `Timeout`, `Cancelled`, `Tool` (a JSON-RPC error).
     pub fn call(&self, call: Call<'_>, caller: &Caller) -> Result<Box<RawValue>> {
         let begun = Instant::now();
-        let outcome = self.carry_out(&call, caller, begun);
-        self.publish(&call, caller, begun, &outcome);
+        let met = Met { server: call.server.to_owned(), tool: call.tool.to_owned(), ..Met::default() };
+        let mut errand = Errand { call: &call, caller, begun, unlucky: false, met };
+        let outcome = self.carry_out(&mut errand);
+        self.publish(&errand, &outcome);
         outcome
     }
 
-    fn publish(&self, call: &Call<'_>, caller: &Caller, begun: Instant, outcome: &Result<Box<RawValue>>) {
+    fn publish(&self, errand: &Errand<'_>, outcome: &Result<Box<RawValue>>) {
+        let Errand { call, caller, begun, met, .. } = errand;
         let word = match outcome {
             Ok(result) if says_error(result) => Kind::Tool.row().word,
             Ok(_) => "ok",
             Err(error) => error.kind().row().word,
         };
         let ms = begun.elapsed().as_micros() as f64 / 1000.0;
-        let mut data = json!({"tool": call.tool, "ms": ms, "outcome": word});
+        let bus = self.bus();
+        let mut data = json!({"tool": met.tool, "ms": ms, "outcome": word, "call": bus.mint()});
         if let Some(run) = &caller.run {
             data["run"] = run.as_str().into();
         }
+        if !met.instance.is_empty() {
+            data["instance"] = met.instance.as_str().into();
+        }
         let event = Event::new(&kinds::CALL_FINISHED, data);
-        self.bus().publish(event.server(call.server).session(&caller.session));
+        let extra = details(call, caller, outcome, bus.is_detailed());
+        bus.publish_with(event.server(&met.server).session(&caller.session), Some(extra));
     }
 
-    fn carry_out(&self, call: &Call<'_>, caller: &Caller, begun: Instant) -> Result<Box<RawValue>> {
-        let mut errand = Errand { call, caller, begun, unlucky: false };
+    fn carry_out(&self, errand: &mut Errand<'_>) -> Result<Box<RawValue>> {
+        let call = errand.call;
         loop {
             let server = self.server(call.server)?;
             match errand.attempt(self, &server) {
@@ -100,6 +121,7 @@ impl Pool {
 impl Errand<'_> {
     /// One try; `None` when nothing was sent and the next try may do better.
     fn attempt(&mut self, pool: &Pool, server: &Arc<Server>) -> Result<Option<Box<RawValue>>> {
+        self.met.server.clone_from(&server.def.name);
         let limits = server.usable()?;
         let mut prepared = None;
         let known = server.core.known(limits.ttl);
@@ -122,6 +144,7 @@ impl Errand<'_> {
         }
         let deadline = self.deadline(limits);
         let Some(lease) = server.lease(&key, deadline, self.call.cancel, None)? else { return Ok(None) };
+        self.met.instance = lease.instance.key.text.clone().into_owned();
         if let Some(session) = &lease.instance.key.session
             && self.caller.ephemeral
             && pool.ended.contains(session)
@@ -147,6 +170,7 @@ impl Errand<'_> {
     }
 
     fn send(&mut self, lease: &Lease, prepared: Prepared, limits: &Limits) -> Result<Option<Box<RawValue>>> {
+        self.met.tool.clone_from(&prepared.tool);
         let timeout = match self.call.timeout {
             Some(limit) if limit.is_zero() => None,
             Some(limit) => Some(whole_millis(limit.saturating_sub(self.begun.elapsed()))),
@@ -268,6 +292,43 @@ impl Errand<'_> {
             .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
         Ok(Prepared { tool: tool.name.clone(), params, mirrored })
     }
+}
+
+/// What the log gets to know of a call besides its event. Arguments and results are
+/// contents, and so is a message that quotes arguments: only where they are asked for.
+fn details(call: &Call<'_>, caller: &Caller, outcome: &Result<Box<RawValue>>, contents: bool) -> Value {
+    let arguments = call.arguments.as_deref().map_or("{}", RawValue::get);
+    let mut extra = json!({"sent": arguments.len()});
+    if !caller.trace.is_empty() {
+        extra["trace"] = json!(caller.trace);
+    }
+    match outcome {
+        Ok(result) => extra["received"] = result.get().len().into(),
+        Err(error) if error.kind() == Kind::Usage && !contents => {}
+        Err(error) => extra["message"] = QUOTED.cut(error.message()).into(),
+    }
+    if contents {
+        extra["arguments"] = content(arguments);
+        if let Ok(result) = outcome {
+            extra["result"] = content(result.get());
+        }
+    }
+    extra
+}
+
+/// How much of a message, and of arguments or a result, is recorded: enough to see what
+/// was meant. Whoever needs all of a large result has the tool.
+const QUOTED: Upto = Upto(1000);
+const CONTENT: Upto = Upto(8192);
+
+/// Arguments or a result without what its names say is secret; cut where it is long.
+fn content(text: &str) -> Value {
+    let mut value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(_) => return Value::Null,
+    };
+    Redactor::hide_names(&mut value);
+    if text.len() <= CONTENT.0 { value } else { CONTENT.cut(&value.to_string()).into() }
 }
 
 /// Whether a result is the tool's own report of an error. Reads past everything else in it.

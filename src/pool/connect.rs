@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::mcp::{Asked, Cancel, Hooks, Options};
+pub use crate::mcp::{Asked, Cancel, Hooks, Options, Said};
 
 /// What a server said of itself when it was started.
 #[derive(Clone, Debug, Default, PartialEq)]

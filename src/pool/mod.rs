@@ -52,6 +52,7 @@ use crate::config::ServerDef;
 use crate::error::Result;
 use crate::log;
 use crate::observe::Bus;
+use crate::observe::log::Trace;
 use crate::settings::{self, Settings};
 use crate::util::Env;
 use serde_json::value::RawValue;
@@ -76,6 +77,8 @@ pub struct Caller {
     pub pid: Option<u32>,
     /// The run that the call belongs to.
     pub run: Option<String>,
+    /// Ids that the caller's host gave, for the log.
+    pub trace: Trace,
 }
 
 /// One call of a tool.

@@ -2,13 +2,14 @@
 //! a start or a stop ends, a panic included, its instance hears of it. Knows
 //! nothing of who waits.
 
-use super::connect::{Hooks, Upstream};
+use super::connect::{Hooks, Said, Upstream};
 use super::instance::{End, Instance};
 use super::scope::Key;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind};
 use crate::log;
 use crate::mcp::Noticed;
+use crate::observe::log::{Entry, Ids, Upto};
 use crate::observe::{Event, kinds};
 use crate::proc;
 use crate::settings::{CATALOG_CACHE_TTL, Settings};
@@ -134,8 +135,28 @@ fn hooks(instance: &Arc<Instance>) -> Hooks {
         roots: Arc::new(move || roots.clone()),
         noticed: notices(instance),
         asked: instance.core.shared.asked.get().cloned(),
+        said: said(instance),
     }
 }
+
+/// Hands what a server says to the log, with what it is.
+fn said(instance: &Arc<Instance>) -> Arc<dyn Fn(Said<'_>) + Send + Sync> {
+    let (bus, key) = (instance.core.shared.bus.clone(), &instance.key);
+    let ids = Ids {
+        server: instance.def.name.clone(),
+        instance: key.text.clone().into_owned(),
+        session: key.session.as_deref().unwrap_or_default().to_owned(),
+        ..Ids::default()
+    };
+    Arc::new(move |said| {
+        let Said::Stderr(line) = said;
+        let (event, ids) = ("server.stderr".to_owned(), ids.clone());
+        bus.record(Entry { event, ids, ..Entry::new(log::Level::Info, "server", SAID.cut(line)) });
+    })
+}
+
+/// How much of what a server says at once is recorded.
+const SAID: Upto = Upto(4096);
 
 /// What a server says of itself goes onto the bus, and its log records into the log.
 fn notices(instance: &Arc<Instance>) -> Noticed {

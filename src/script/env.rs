@@ -120,6 +120,48 @@ pub fn script_env(run: &Run) -> Vec<(&'static str, OsString)> {
     env
 }
 
+/// All that a declared hook is told.
+#[derive(Clone, Debug, Default)]
+pub struct HookRun {
+    /// The hook's name.
+    pub name: String,
+    /// The event's kind.
+    pub kind: String,
+    /// Its number.
+    pub seq: u64,
+    /// The server that it is about; may be empty.
+    pub server: String,
+    /// The session that it belongs to; may be empty.
+    pub session: String,
+    /// The resource that it is about; may be empty.
+    pub uri: String,
+    /// Pairs as JSON that mark what the hook itself does.
+    pub trace: String,
+}
+
+/// What a declared hook gets on top of the daemon's environment.
+pub fn hook_env(hook: &HookRun) -> Vec<(&'static str, OsString)> {
+    vec![
+        ("MCPX_HOOK_NAME", hook.name.clone().into()),
+        ("MCPX_HOOK_PHASE", "observe".into()),
+        ("MCPX_HOOK_EVENT_KIND", hook.kind.clone().into()),
+        ("MCPX_HOOK_EVENT_SEQ", hook.seq.to_string().into()),
+        ("MCPX_HOOK_EVENT_SERVER", hook.server.clone().into()),
+        ("MCPX_HOOK_EVENT_SESSION", hook.session.clone().into()),
+        ("MCPX_HOOK_EVENT_URI", hook.uri.clone().into()),
+        ("MCPX_TRACE_IDS", hook.trace.clone().into()),
+    ]
+}
+
+/// What an event consumer gets on top of the daemon's environment.
+pub fn consumer_env(session: &str, endpoint: &str) -> Vec<(&'static str, OsString)> {
+    vec![
+        ("MCPX_SESSION", session.into()),
+        ("MCPX_SESSION_ID", session.into()),
+        ("MCPX_ENDPOINT", endpoint.into()),
+    ]
+}
+
 /// Whether a part sets variables of the exec service's runs.
 fn is_served(setter: &Setter) -> bool {
     matches!(setter, Setter::ExecService | Runner)
@@ -233,6 +275,17 @@ mod tests {
             let when = variable(name).unwrap().when;
             assert!(!when.starts_with("always") || *name == "MCPX_INPUT", "{name}: {when}");
         }
+    }
+
+    #[test]
+    fn hooks_and_consumers_get_exactly_what_the_table_says() {
+        let of = |setter: Setter| -> HashSet<&str> {
+            VARIABLES.iter().filter(|v| v.setters.contains(&setter)).map(|v| v.name).collect()
+        };
+        let hook: HashSet<&str> = hook_env(&HookRun::default()).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(hook, of(Setter::Hooks));
+        let consumer: HashSet<&str> = consumer_env("", "").into_iter().map(|(name, _)| name).collect();
+        assert_eq!(consumer, of(Setter::Events));
     }
 
     #[test]

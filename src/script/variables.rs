@@ -85,7 +85,7 @@ pub static VARIABLES: &[Variable] = &[
     row(
         "MCPX_SESSION_ID",
         &[Cli, ExecService, Events, Plugin, PluginLoader],
-        "exec and run pass on what they were given, which may be empty; the plugin sets it at every level",
+        "exec and run pass on what they were given, which may be empty; the plugin sets it at every level; for a consumer it is its session",
         "the session that the host assigned; unlike `MCPX_SESSION` it stays the same from one command to the next, so session-scoped servers are keyed by it",
         "mcpx inside the script or shell, as its session when there is no `--session`; the generated client",
     ),
@@ -320,8 +320,8 @@ pub static VARIABLES: &[Variable] = &[
     ),
     row(
         "MCPX_TRACE_IDS",
-        &[Plugin],
-        "at level standard and above, when there is anything to say",
+        &[Plugin, Hooks],
+        "at level standard and above, when there is anything to say; for a hook its name, so that its own calls start no hooks",
         "pairs as JSON, such as `[[\"session_id\",\"abc\"],[\"worktree\",\"/p\"]]`; at level full with the parent session and all its ancestors",
         "mcpx inside the script or shell, which puts them on each log record",
     ),

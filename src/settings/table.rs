@@ -4,6 +4,7 @@
 mod daemon;
 mod exec;
 mod general;
+mod observing;
 mod plugin;
 mod scripts;
 mod serve;
@@ -13,6 +14,7 @@ use super::declared::Declared;
 pub use daemon::*;
 pub use exec::*;
 pub use general::*;
+pub use observing::*;
 pub use plugin::*;
 pub use scripts::*;
 pub use serve::*;
@@ -95,8 +97,20 @@ pub static ALL: &[&dyn Declared] = &[
     &OUTPUT_MEDIA_DIR,
     &OUTPUT_MEDIA_KEEP,
     &LOGGING_LEVEL,
+    &LOGGING_ARGUMENTS,
+    &LOGGING_MAX_SIZE,
+    &LOGGING_MAX_LINES,
+    &LOGGING_MAX_AGE,
+    &LOGGING_KEEP,
     &EVENTS_HISTORY,
     &EVENTS_HEARTBEAT,
+    &EVENTS_CONSUMERS,
+    &EVENTS_ACK_TIMEOUT,
+    &EVENTS_RESTART_MAX,
+    &EVENTS_HOOK_CONCURRENCY,
+    &EVENTS_HOOK_QUEUE,
+    &EVENTS_HOOK_TIMEOUT,
+    &HOOKS,
     &DOCTOR_TIMEOUT,
     &DOCTOR_CONCURRENCY,
     &DOCTOR_DISK_FREE,

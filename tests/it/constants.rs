@@ -6,7 +6,8 @@ use crate::layers::{Source, sources};
 
 /// Where numbers are the subject itself: the ranges of the settings, the units
 /// that people type, and the demonstration server, whose numbers are its content.
-const SUBJECT: [&str; 4] = ["settings/table", "settings/units.rs", "serve/demo.rs", "serve/demo_tools.rs"];
+const SUBJECT: [&str; 5] =
+    ["settings/table", "settings/units.rs", "observe/log/when.rs", "serve/demo.rs", "serve/demo_tools.rs"];
 
 /// What may stand in a line of its file, and why it is no setting.
 const ALLOWED: &[(&str, &str, &str)] = &[
@@ -51,6 +52,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "reply.read(64 * 1024)",
         "the rest of an answer nobody needs, so that its connection can be used again",
     ),
+    ("observe/log/stats.rs", "LONG: u32", "a mark in a number"),
+    ("observe/log/text.rs", "ONES: u64", "a pattern of bits"),
+    ("observe/log/text.rs", "HIGHS: u64", "a pattern of bits"),
     ("script/run.rs", "vec![0; 64 * 1024]", "a buffer, which limits nothing"),
 ];
 

@@ -5,6 +5,7 @@
 mod calls;
 mod daemon;
 mod exec;
+mod observing;
 mod offers;
 mod questions;
 mod servers;
@@ -29,11 +30,15 @@ pub enum Id {
     Exec,
     GetPrompt,
     Health,
+    Hooks,
     KeepSession,
+    Log,
+    Metrics,
     Namespaces,
     NewSession,
     OpenApi,
     OpenRun,
+    PostLog,
     Prompts,
     PutServer,
     Question,
@@ -54,6 +59,7 @@ pub enum Id {
     Setting,
     Settings,
     Shutdown,
+    Stats,
     Status,
     SubscribeResource,
     Task,
@@ -167,6 +173,8 @@ pub enum Returns {
     Frames,
     /// A JSON document of a published format.
     Document(&'static str),
+    /// Plain text.
+    Text(&'static str),
 }
 
 const fn field(name: &'static str, shape: Shape, help: &'static str) -> Field {
@@ -196,6 +204,7 @@ static FAMILIES: &[&[Operation]] = &[
     servers::TABLE,
     sessions::TABLE,
     settings::TABLE,
+    observing::TABLE,
 ];
 
 /// The table.

@@ -23,8 +23,10 @@ pub mod explore;
 pub mod guard;
 pub mod help;
 pub mod hook;
+pub mod hooks;
 pub mod init;
 pub mod lock;
+pub mod log;
 pub mod ls;
 pub mod man;
 pub mod permissions;
@@ -43,6 +45,7 @@ pub mod servers;
 pub mod service;
 pub mod session;
 pub mod settings;
+pub mod stats;
 pub mod status;
 pub mod stop;
 pub mod task;
@@ -73,6 +76,9 @@ pub static COMMANDS: &[&Command] = &[
     &status::COMMAND,
     &ui::COMMAND,
     &events::COMMAND,
+    &log::COMMAND,
+    &stats::COMMAND,
+    &hooks::COMMAND,
     &session::COMMAND,
     &daemons::COMMAND,
     &daemon::COMMAND,

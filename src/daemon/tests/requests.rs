@@ -36,6 +36,8 @@ fn every_answer_has_the_fields_that_the_table_promises() {
                 (op.path.replace("{name}", "new"), Some(json!({"definition": {"command": "fake"}})))
             }
             "deleteServer" => (op.path.replace("{name}", "new"), None),
+            "postLog" => (op.path.to_owned(), Some(json!({"message": "said"}))),
+            "stats" => (format!("{}?about=calls", op.path), None),
             "session" | "keepSession" | "endSession" => {
                 let body = json!({"name": op.name});
                 client.json("POST", "/v1/sessions", Some(&body)).unwrap();

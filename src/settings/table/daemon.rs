@@ -109,21 +109,6 @@ pub static SESSION_KEEP_MOST: Setting<Duration> = Setting::new(Spec::new(
     "The longest time that a session may be kept for at once",
 ));
 
-pub static EVENTS_HISTORY: Setting<i64> = Setting::new(
-    Spec::new(
-        "events.history",
-        Kind::Int(1, 1_000_000),
-        "How many events a daemon remembers for who reads late",
-    )
-    .cold(),
-);
-
-pub static EVENTS_HEARTBEAT: Setting<Duration> = Setting::new(Spec::new(
-    "events.heartbeat",
-    Kind::Duration(ms(100), HOUR, None),
-    "How often a stream without events says that it is still there",
-));
-
 pub static RESOLVE_DIAL_TIMEOUT: Setting<Duration> = Setting::new(
     Spec::new(
         "resolve.dialTimeout",

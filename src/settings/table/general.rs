@@ -1,8 +1,8 @@
-//! Declares the settings of what every command needs: presets, paths, output, logging.
+//! Declares the settings of what every command needs: presets, paths, output.
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
 use super::unit::{GIB, HOUR, YEAR, ms};
-use crate::settings::choices::{COLOR, LEVELS, MEDIA};
+use crate::settings::choices::{COLOR, MEDIA};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
 use std::time::Duration;
@@ -70,12 +70,6 @@ pub static OUTPUT_MEDIA_KEEP: Setting<Duration> = Setting::new(
         "How long images and audio stay that were written to the directory for temporary files",
     )
     .doc("0 keeps them. What is written to `output.mediaDir` is yours, and is never removed."),
-);
-
-pub static LOGGING_LEVEL: Setting<String> = Setting::new(
-    Spec::new("logging.level", Kind::Enum(LEVELS), "The lowest level that is logged")
-        .flags(&["--log-level"])
-        .env(&["MCPX_LOG_LEVEL"]),
 );
 
 pub static DOCTOR_TIMEOUT: Setting<Duration> = Setting::new(

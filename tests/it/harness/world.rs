@@ -6,6 +6,8 @@ use super::tools::{self, Runtime};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -195,6 +197,33 @@ impl World {
             })
             .filter_map(|p| serde_json::from_slice(&std::fs::read(p).ok()?).ok())
             .collect()
+    }
+
+    /// Asks the one running daemon on its unix socket: the status, and the body as text.
+    #[track_caller]
+    pub fn ask_text(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, String) {
+        let infos = self.infos();
+        let [info] = infos.as_slice() else { panic!("there is not one daemon: {infos:?}") };
+        let mut stream = UnixStream::connect(info["socket"].as_str().unwrap()).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// The same with the body as JSON.
+    #[track_caller]
+    pub fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let (status, text) = self.ask_text(method, path, body);
+        (status, serde_json::from_str(&text).unwrap())
     }
 
     /// Where a misbehaving server writes its record.

@@ -399,6 +399,71 @@ export interface Displaced {
   source: string;
 }
 
+export interface Log {
+  records: Logged[];
+}
+
+export interface Logged {
+  at: number;
+  level: string;
+  source: string;
+  event?: string;
+  message?: string;
+  daemon: string;
+  seq?: number;
+  server?: string;
+  tool?: string;
+  instance?: string;
+  session?: string;
+  run?: string;
+  call?: string;
+  trace?: string[][];
+  ms?: unknown;
+  outcome?: string;
+  sent?: number;
+  received?: number;
+  data?: unknown;
+}
+
+export interface Stats {
+  about: string;
+  since: number;
+  until: number;
+  rows: Record<string, unknown>[];
+  more: number;
+}
+
+export interface Listeners {
+  hooks: DeclaredHook[];
+  consumers: Consumer[];
+}
+
+export interface DeclaredHook {
+  name: string;
+  events: string[];
+  servers: string[];
+  command: string;
+  problem?: string;
+  runs?: number;
+  failures?: number;
+  dropped?: number;
+  running?: number;
+  last?: number;
+  lastError?: string;
+}
+
+export interface Consumer {
+  name: string;
+  events: string[];
+  servers: string[];
+  command: string;
+  problem?: string;
+  pid?: number;
+  acknowledged?: number;
+  starts?: number;
+  lastError?: string;
+}
+
 export interface EventsParams {
   kind?: string[];
   server?: string[];
@@ -628,6 +693,47 @@ export interface UnsetSettingParams {
   key: string;
 }
 
+export interface LogParams {
+  since?: string;
+  until?: string;
+  level?: string;
+  event?: string[];
+  source?: string[];
+  server?: string[];
+  tool?: string[];
+  session?: string[];
+  run?: string[];
+  id?: string;
+  grep?: string;
+  limit?: number;
+}
+
+export interface PostLogParams {
+  level?: string;
+  source?: string;
+  event?: string;
+  message?: string;
+  server?: string;
+  tool?: string;
+  session?: string;
+  run?: string;
+  call?: string;
+  trace?: string[][];
+  data?: Record<string, unknown>;
+  records?: Record<string, unknown>[];
+}
+
+export interface StatsParams {
+  about: string;
+  since?: string;
+  until?: string;
+  server?: string[];
+  tool?: string[];
+  session?: string[];
+  run?: string[];
+  limit?: number;
+}
+
 /** How one request is sent. */
 export interface How {
   /** Ends it. */
@@ -743,6 +849,14 @@ export interface V1 {
   setSetting(params: SetSettingParams, how?: How): Promise<Setting>;
   /** `DELETE /v1/settings/{key}`: end an override. */
   unsetSetting(params: UnsetSettingParams, how?: How): Promise<Setting>;
+  /** `GET /v1/log`: records of the log, the oldest first. */
+  log(params?: LogParams, how?: How): Promise<Log>;
+  /** `POST /v1/log`: add a record to the log. */
+  postLog(params?: PostLogParams, how?: How): Promise<Done>;
+  /** `GET /v1/stats`: what the log comes to: counts, exact percentiles, errors by shape. */
+  stats(params: StatsParams, how?: How): Promise<Stats>;
+  /** `GET /v1/hooks`: the declared hooks and event consumers, and how they fare. */
+  hooks(_?: undefined, how?: How): Promise<Listeners>;
 }
 
 /** Where each operation is, and where its parameters travel. */
@@ -791,6 +905,10 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   setting: { method: "GET", path: "/v1/settings/{key}", query: [], body: [] },
   setSetting: { method: "PUT", path: "/v1/settings/{key}", query: [], body: ["value"] },
   unsetSetting: { method: "DELETE", path: "/v1/settings/{key}", query: [], body: [] },
+  log: { method: "GET", path: "/v1/log", query: ["since", "until", "level", "event", "source", "server", "tool", "session", "run", "id", "grep", "limit"], body: [] },
+  postLog: { method: "POST", path: "/v1/log", query: [], body: ["level", "source", "event", "message", "server", "tool", "session", "run", "call", "trace", "data", "records"] },
+  stats: { method: "GET", path: "/v1/stats", query: ["about", "since", "until", "server", "tool", "session", "run", "limit"], body: [] },
+  hooks: { method: "GET", path: "/v1/hooks", query: [], body: [] },
 };
 
 /** An operation with its parameters, as it travels. */

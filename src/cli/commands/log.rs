@@ -1,0 +1,289 @@
+//! `mcpx log`: the log, from its files; no daemon is needed.
+
+use super::super::args::{usage, utf8};
+use super::super::command::{Command, Flag, Group, Rest, example};
+use super::super::cx::Cx;
+use super::super::interrupt::Interrupt;
+use super::super::out::{Out, note};
+use super::super::table::{Tone, one_line, paint};
+use crate::error::{Error, Kind, Result};
+use crate::log::Level;
+use crate::observe::log::chain::{Node, chain};
+use crate::observe::log::{Follower, MOST, Query, Snapshot, dir, every, newest, parse_when};
+use crate::proc::thread;
+use crate::util::{did_you_mean, iso8601, now_ms};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many records are shown where nobody says.
+const LIMIT: usize = 100;
+
+/// How often the files are looked at for what came: fast enough for a person, and next to nothing to do.
+const LOOK: Duration = Duration::from_millis(200);
+
+// The flags that narrow the records down; `stats` has them as well.
+pub(super) const SINCE: Flag =
+    Flag::value("since", "TIME", "Not older: 10m or 2h ago, 2026-11-30, 2026-11-30T16:39 (UTC)");
+pub(super) const UNTIL: Flag = Flag::value("until", "TIME", "Not newer");
+pub(super) const SERVER: Flag = Flag::value("server", "NAME", "Only of this server; may be repeated");
+pub(super) const TOOL: Flag =
+    Flag::value("tool", "TOOL", "Only of this tool, as tool or server.tool; may be repeated");
+pub(super) const SESSION: Flag = Flag::value("session", "KEY", "Only of this session; may be repeated");
+pub(super) const RUN: Flag = Flag::value("run", "ID", "Only of this run; may be repeated");
+
+/// The command.
+pub static COMMAND: Command = Command {
+    name: "log",
+    group: Group::Daemon,
+    words: "",
+    count: (0, 0),
+    rest: Rest::Mixed,
+    summary: "Show the log: calls, servers' words, scripts' records, errors",
+    about: "The newest records, oldest first, from the files below the state directory: of every daemon of yours, \
+            running or not. Arguments and results of calls are in it only where logging.arguments says so. With \
+            --json one record a line.",
+    flags: &[
+        SINCE,
+        UNTIL,
+        Flag::value("level", "LEVEL", "At least this level: debug, info, warn, error"),
+        Flag::value("event", "EVENT", "Only this event (call.finished) or family (call); may be repeated"),
+        Flag::value(
+            "source",
+            "WHO",
+            "Only what daemon, server, script, plugin or hook says; may be repeated",
+        ),
+        SERVER,
+        TOOL,
+        SESSION,
+        RUN,
+        Flag::value("grep", "TEXT", "Only what contains this text"),
+        Flag::value("limit", "N", "The newest N records; 0 for all (100)"),
+        Flag::switch("follow", "Go on with what comes, until Ctrl-C").short('f'),
+        Flag::value(
+            "chain",
+            "ID",
+            "What a call, run, session or editor's id belongs to, as a tree from the daemon down",
+        ),
+    ],
+    settings: &["logging.level", "logging.arguments"],
+    examples: &[
+        example("mcpx log --since 10m --level warn", "what went wrong lately"),
+        example("mcpx log --event call --server demo -f", "the calls of one server as they come"),
+        example("mcpx --json log --grep timeout --limit 0", "all of it, for a program"),
+        example("mcpx log --event hook.failed", "each failure of a hook, and why"),
+        example("mcpx log --chain d692c5a1b-1f3.7", "one call, and all that it belongs to"),
+    ],
+    run,
+};
+
+fn run(cx: &mut Cx) -> Result<u8> {
+    let query = query(cx)?;
+    let limit = number(cx, LIMIT)?;
+    let json = cx.json();
+    let color = cx.color();
+    let place = dir(&cx.dirs()?);
+    let snapshot = Arc::new(Snapshot::take(&place).map_err(unreadable)?);
+    if let Some(id) = cx.inv.text("chain")? {
+        let tree = chain(&snapshot, id, thread::spawn).map_err(unreadable)?;
+        if tree.is_empty() {
+            return Err(Error::new(Kind::NotFound, format!("no record of the log has the id \"{id}\""))
+                .hint("`mcpx --json log` shows the ids of each record: daemon, session, run, call"));
+        }
+        if json {
+            cx.out.json(&json!({"tree": tree}))?;
+        } else {
+            tree.iter().try_for_each(|node| show_node(&mut cx.out, node, 0, color))?;
+        }
+        return Ok(0);
+    }
+    let follow = cx.inv.has("follow");
+    if limit == 0 && !follow {
+        let out = &mut cx.out;
+        let mut failed = None;
+        every(&snapshot, &query, &mut |line| {
+            failed = show(out, line, json, color).err();
+            failed.is_none() && !out.is_closed()
+        })
+        .map_err(unreadable)?;
+        return failed.map_or(Ok(0), Err);
+    }
+    let limit = if limit == 0 { MOST } else { limit };
+    let lines = newest(&snapshot, &query, limit, thread::spawn).map_err(unreadable)?;
+    lines.iter().try_for_each(|line| show(&mut cx.out, line, json, color))?;
+    if !follow {
+        if lines.is_empty() && !json {
+            let why =
+                if snapshot.size() == 0 { "the log is empty" } else { "no record of the log is like that" };
+            note(&format!("{why} ({})", place.display()));
+        }
+        return Ok(0);
+    }
+    cx.out.flush()?;
+    let mut follower = Follower::after(&place, &snapshot);
+    drop(snapshot);
+    let (stop, stopped) = std::sync::mpsc::channel();
+    let interrupt = Interrupt::listen(move || {
+        let _ = stop.send(());
+    })?;
+    loop {
+        let over = stopped.recv_timeout(LOOK).is_ok();
+        // Once more after the signal, so that what came before it is shown.
+        for line in follower.look(&query).map_err(unreadable)? {
+            show(&mut cx.out, &line, json, color)?;
+        }
+        cx.out.flush()?;
+        if over || cx.out.is_closed() {
+            return Ok(if over { interrupt.exit_code().unwrap_or(130) } else { 0 });
+        }
+    }
+}
+
+fn unreadable(e: std::io::Error) -> Error {
+    Error::new(Kind::Unavailable, format!("reading the log: {e}"))
+}
+
+/// The number that `--limit` says.
+pub(super) fn number(cx: &Cx, otherwise: usize) -> Result<usize> {
+    let Some(text) = cx.inv.text("limit")? else { return Ok(otherwise) };
+    match text.parse() {
+        Ok(n) if n <= MOST => Ok(n),
+        Ok(_) => Err(usage(format!("--limit is at most {MOST}; 0 is no limit"))),
+        Err(_) => Err(usage(format!("--limit takes a number, not \"{text}\""))),
+    }
+}
+
+/// What the flags ask for.
+pub(super) fn query(cx: &Cx) -> Result<Query> {
+    let now = now_ms();
+    let time = |flag: &str, otherwise: u64| match cx.inv.text(flag)? {
+        Some(text) => parse_when(text, now).map_err(|why| usage(format!("--{flag}: {why}"))),
+        None => Ok(otherwise),
+    };
+    let list = |flag: &str| -> Result<Vec<String>> {
+        cx.inv.values(flag).map(|v| utf8(v, "an argument").map(str::to_owned)).collect()
+    };
+    let level = match cx.inv.text("level")? {
+        None => Level::Trace,
+        Some(word) => Level::from_word(word).ok_or_else(|| {
+            let error = usage(format!("--level takes debug, info, warn or error, not \"{word}\""));
+            match did_you_mean(word, ["trace", "debug", "info", "warn", "error"]) {
+                Some(near) => error.hint(near),
+                None => error,
+            }
+        })?,
+    };
+    let query = Query {
+        since: time("since", 0)?,
+        until: time("until", u64::MAX)?,
+        level,
+        events: list("event")?,
+        sources: list("source")?,
+        servers: list("server")?,
+        tools: list("tool")?,
+        sessions: list("session")?,
+        runs: list("run")?,
+        grep: cx.inv.text("grep")?.unwrap_or_default().to_owned(),
+        id: String::new(),
+    };
+    match query.unknown_event() {
+        None => Ok(query),
+        Some(word) => {
+            let error = usage(format!("--event: there is no event \"{word}\""));
+            Err(match did_you_mean(word, Query::known_events()) {
+                Some(near) => error.hint(near),
+                None => error,
+            })
+        }
+    }
+}
+
+fn show(out: &mut Out, line: &str, json: bool, color: bool) -> Result<()> {
+    if json {
+        return out.line(line);
+    }
+    match serde_json::from_str::<Value>(line) {
+        Ok(record) => out.line(&text_of(&record, color)),
+        // Nothing that a query finds is no JSON; were it so, it is shown as it is.
+        Err(_) => out.line(line),
+    }
+}
+
+/// A record as a line for a person.
+fn text_of(record: &Value, color: bool) -> String {
+    let word = |key: &str| record[key].as_str().unwrap_or_default();
+    let level = word("level");
+    let tone = match level {
+        "error" => Tone::Bad,
+        "warn" => Tone::Strong,
+        _ => Tone::Plain,
+    };
+    let mut line = format!(
+        "{} {}",
+        paint(&iso8601(record["at"].as_u64().unwrap_or(0)), Tone::Dim, color),
+        paint(&format!("{level:5}"), tone, color)
+    );
+    let mut push = |text: &str| {
+        if !text.is_empty() {
+            line.push(' ');
+            line.push_str(text);
+        }
+    };
+    match word("event") {
+        "" => push(word("source")),
+        event => push(event),
+    }
+    let place =
+        [word("server"), word("tool")].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(".");
+    push(&place);
+    if let Some(ms) = record["ms"].as_f64() {
+        push(&format!("{ms} ms"));
+    }
+    push(word("outcome"));
+    push(&one_line(word("message")));
+    for key in ["instance", "session", "run", "call"] {
+        if !word(key).is_empty() {
+            push(&format!("{key}={}", word(key)));
+        }
+    }
+    for pair in record["trace"].as_array().into_iter().flatten() {
+        if let (Some(name), Some(value)) = (pair[0].as_str(), pair[1].as_str()) {
+            push(&format!("{}={}", one_line(name), one_line(value)));
+        }
+    }
+    for (key, value) in record["data"].as_object().into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        push(&format!("{key}={}", one_line(&value)));
+    }
+    line
+}
+
+/// A node of a chain, and what is below it.
+fn show_node(out: &mut Out, node: &Node, depth: usize, color: bool) -> Result<()> {
+    let indent = "  ".repeat(depth);
+    out.line(&format!("{indent}{} {}", node.kind, paint(&node.id, Tone::Strong, color)))?;
+    for record in &node.records {
+        out.line(&format!("{indent}  {}", text_of(record, color)))?;
+    }
+    node.children.iter().try_for_each(|child| show_node(out, child, depth + 1, color))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_line() {
+        let record = json!({
+            "at": 0, "level": "warn", "source": "daemon", "event": "call.finished", "server": "demo", "tool": "echo",
+            "ms": 1.5, "outcome": "timeout", "message": "a\nb", "session": "s", "trace": [["session_id", "x"]],
+            "data": {"n": 1},
+        });
+        assert_eq!(
+            text_of(&record, false),
+            "1970-01-01T00:00:00.000Z warn  call.finished demo.echo 1.5 ms timeout a b session=s session_id=x n=1"
+        );
+        let plain = json!({"at": 0, "level": "info", "source": "daemon", "message": "ready"});
+        assert_eq!(text_of(&plain, false), "1970-01-01T00:00:00.000Z info  daemon ready");
+    }
+}

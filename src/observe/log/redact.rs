@@ -1,0 +1,121 @@
+//! Keeps secrets out of the log: texts that are known to be secret, values under
+//! names that sound so, and bearer tokens. Knows nothing of records.
+
+use super::text::{Needle, escaped};
+use serde_json::Value;
+
+/// A secret shorter than this would hide half of every text.
+const SHORTEST: usize = 6;
+
+/// What stands instead.
+const STARS: &str = "********";
+
+/// Parts of names whose values are secret, in lower case without `_` and `-`.
+const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "credential",
+    "privatekey",
+    "cookie",
+];
+
+/// Replaces secrets by stars.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    known: Vec<Needle>,
+    bearer: Option<Needle>,
+}
+
+impl Redactor {
+    /// Hides these texts wherever they appear.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Redactor {
+        let mut texts: Vec<String> =
+            secrets.into_iter().filter(|s| s.len() >= SHORTEST).map(escaped).collect();
+        // The longest first, so that one that holds another is hidden whole.
+        texts.sort_by_key(|t| std::cmp::Reverse(t.len()));
+        texts.dedup();
+        Redactor {
+            known: texts.into_iter().filter_map(Needle::new).collect(),
+            bearer: Needle::new("Bearer "),
+        }
+    }
+
+    /// Whether a value of this name is secret.
+    pub fn is_secret_name(name: &str) -> bool {
+        let plain: String =
+            name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect();
+        NAMES.iter().any(|part| plain.contains(part))
+    }
+
+    /// Hides the values of secret names, at any depth.
+    pub fn hide_names(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map.iter_mut() {
+                    let holds = !matches!(value, Value::Null | Value::Bool(_));
+                    if holds && Redactor::is_secret_name(key) {
+                        *value = STARS.into();
+                    } else {
+                        Redactor::hide_names(value);
+                    }
+                }
+            }
+            Value::Array(list) => list.iter_mut().for_each(Redactor::hide_names),
+            _ => {}
+        }
+    }
+
+    /// Hides what is secret in a line of JSON.
+    pub fn hide(&self, line: String) -> String {
+        let mut line = line;
+        for needle in &self.known {
+            let mut from = 0;
+            while let Some(at) = needle.find(line.as_bytes(), from) {
+                line.replace_range(at..at + needle.bytes().len(), STARS);
+                from = at + STARS.len();
+            }
+        }
+        let Some(bearer) = &self.bearer else { return line };
+        let mut from = 0;
+        while let Some(at) = bearer.find(line.as_bytes(), from) {
+            let start = at + bearer.bytes().len();
+            let rest = &line.as_bytes()[start..];
+            let token = |b: &u8| {
+                b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=')
+            };
+            let length = rest.iter().position(|b| !token(b)).unwrap_or(rest.len());
+            if length >= SHORTEST {
+                line.replace_range(start..start + length, STARS);
+            }
+            from = start;
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secrets_become_stars_and_the_rest_stays() {
+        let redactor = Redactor::new(["hunter22", "with\"quote", "hunter22-and-more", "abc"]);
+        let line =
+            r#"{"m":"hunter22 and hunter22-and-more, with\"quote; abc; Bearer eyJhbGci.x-y Bearer of news"}"#;
+        let hidden = redactor.hide(line.to_owned());
+        assert_eq!(hidden, r#"{"m":"******** and ********, ********; abc; Bearer ******** Bearer of news"}"#);
+        let mut value = json!({"api_key": "k", "n": [{"X-Auth-Token": ["t"], "tokens": true}], "path": "/p"});
+        Redactor::hide_names(&mut value);
+        let stars = "********";
+        assert_eq!(
+            value,
+            json!({"api_key": stars, "n": [{"X-Auth-Token": stars, "tokens": true}], "path": "/p"})
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! Statistics of the log, and the figures of a running daemon.
+
+use crate::harness::{World, wait_until};
+use serde_json::json;
+
+#[test]
+fn calls_errors_and_volume_are_counted_from_the_files() {
+    let world = World::demo();
+    world.mcpx(["stats"]).stdout("").stderr_has("nothing of that").check();
+    for n in 0..4 {
+        world
+            .mcpx(["call", "demo.echo", &format!("text={n}"), "--session", "a"])
+            .stdout(&format!("{n}\n"))
+            .check();
+    }
+    world.mcpx(["call", "demo.fail", "message=no", "--session", "b"]).status(1).any_stderr().check();
+    for tool in ["nope1", "nope22"] {
+        let _ = world.mcpx(["call", &format!("demo.{tool}")]).output();
+    }
+    let rows = |words: &[&str]| {
+        let all = ["--json", "stats"].iter().chain(words).copied();
+        world.mcpx(all.collect::<Vec<_>>()).run().json()["rows"].as_array().unwrap().clone()
+    };
+    wait_until("seven calls to be counted", || {
+        (rows(&["servers"]).iter().map(|r| r["calls"].as_u64().unwrap()).sum::<u64>() == 7).then_some(())
+    });
+    let (status, text) = world.ask_text("GET", "/v1/metrics", None);
+    assert_eq!(status, 200);
+    assert!(text.contains("mcpx_calls_total{server=\"demo\",tool=\"echo\",outcome=\"ok\"} 4\n"), "{text}");
+    assert!(text.contains("mcpx_call_duration_seconds_count{server=\"demo\"} "), "{text}");
+    assert!(text.contains("mcpx_instances{server=\"demo\",state=\"ready\"} 1\n"), "{text}");
+    let (_, over_http) = world.ask("GET", "/v1/stats?about=calls&limit=1", None);
+    assert_eq!(over_http["rows"][0]["tool"], "demo.echo");
+    assert_eq!(world.ask("GET", "/v1/stats?about=weather", None).0, 400);
+    let _ = world.mcpx(["stop"]).run();
+    let calls = rows(&["calls"]);
+    let echo = &calls[0];
+    assert_eq!((&echo["tool"], &echo["calls"], &echo["errors"]), (&json!("demo.echo"), &json!(4), &json!(0)));
+    assert!(echo["p50"].as_f64() <= echo["p95"].as_f64() && echo["p95"].as_f64() <= echo["max"].as_f64());
+    assert_eq!(rows(&["sessions", "--session", "a"])[0]["calls"], 4);
+    assert_eq!(rows(&["slowest", "--limit", "3"]).len(), 3);
+    assert_eq!(rows(&["servers"])[0]["starts"], 1);
+    let errors = rows(&["errors"]);
+    // Two messages that differ in a number are one error.
+    assert!(
+        errors.iter().any(|e| e["count"] == 2 && e["template"].as_str().unwrap().contains("nope<n>")),
+        "{errors:?}"
+    );
+    let volume = rows(&["volume"]);
+    assert_eq!(volume.iter().map(|r| r["calls"].as_u64().unwrap()).sum::<u64>(), 7);
+    world.mcpx(["stats"]).run().says(&["TOOL", "P99", "demo.echo"]);
+    world.mcpx(["stats", "call"]).status(2).stderr_has("did you mean \"calls\"").check();
+}
