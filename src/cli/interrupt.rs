@@ -15,6 +15,8 @@ type Stop = Box<dyn Fn() + Send>;
 static STOP: Mutex<Option<Stop>> = Mutex::new(None);
 /// The first signal that came.
 static SEEN: AtomicI32 = AtomicI32::new(0);
+/// A signal ends a command that does not look for one: what it makes of its interruption does not count.
+static ENDS: AtomicBool = AtomicBool::new(false);
 static LISTENS: AtomicBool = AtomicBool::new(false);
 
 /// Listens for the signals that ask us to end.
@@ -44,6 +46,7 @@ impl Interrupt {
     /// The same for a command that does not end by itself when a signal comes: it ends once `stop` is done.
     pub fn ending(stop: impl Fn() + Send + 'static) -> Result<Interrupt> {
         Interrupt::listen(move || {
+            ENDS.store(true, Ordering::SeqCst);
             stop();
             leave(SEEN.load(Ordering::SeqCst));
         })
@@ -56,6 +59,11 @@ impl Interrupt {
             n => Some(128u8.saturating_add(u8::try_from(n).unwrap_or(0))),
         }
     }
+}
+
+/// The exit code of a command that a signal has ended behind its back.
+pub fn ended() -> Option<u8> {
+    ENDS.load(Ordering::SeqCst).then(|| Interrupt(()).exit_code()).flatten()
 }
 
 /// Ends the process without the main thread's help: it is stuck, and the person insists.

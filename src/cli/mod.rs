@@ -51,7 +51,8 @@ pub fn run(argv: Vec<OsString>) -> u8 {
             let mut cx = Cx::new(invocation, env, out);
             let outcome = cx.take_presets().and_then(|()| run(&mut cx));
             let json = cx.json();
-            return finish(outcome, &mut cx.out, json);
+            let code = finish(outcome, &mut cx.out, json);
+            return interrupt::ended().unwrap_or(code);
         }
         Err(e) => Err(e),
     };

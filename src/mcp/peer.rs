@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// How much of a line that is no message is remembered.
 const NOISE_BYTES: usize = 200;
@@ -66,6 +67,23 @@ pub(super) struct Limits {
     pub message: usize,
     /// Levels of nesting of one result.
     pub depth: usize,
+    /// Of streams over HTTP.
+    pub streams: Streams,
+}
+
+/// How streams over HTTP are kept up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Streams {
+    /// How long a server is left alone after a stream's end, unless it says otherwise.
+    pub retry: Duration,
+    /// How long at most, whatever it says.
+    pub retry_most: Duration,
+    /// How often the rest of an answer is asked for before it has gone on.
+    pub resumes: usize,
+    /// How long a server may take to accept a message that needs no answer.
+    pub accept: Duration,
+    /// A stream that is silent for so long is begun anew: what lies between may have forgotten it.
+    pub silence: Duration,
 }
 
 /// How a connection ended; both texts continue "the server x".
@@ -383,7 +401,10 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     fn peer(hooks: Hooks) -> Arc<Peer> {
-        Peer::new("s", Limits { message: 1000, depth: 4 }, hooks)
+        let second = Duration::from_secs(1);
+        let streams =
+            Streams { retry: second, retry_most: second, resumes: 1, accept: second, silence: second };
+        Peer::new("s", Limits { message: 1000, depth: 4, streams }, hooks)
     }
 
     fn answers(peer: &Arc<Peer>, text: &str) -> Vec<Value> {

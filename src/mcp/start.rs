@@ -7,7 +7,7 @@ use super::era::{self, Era, Handshake, REVISIONS, STATELESS};
 use super::error::{printable, quote_stderr, seconds};
 use super::jsonrpc;
 use super::oauth::Access;
-use super::peer::{Hooks, Limits, Peer};
+use super::peer::{Hooks, Limits, Peer, Streams};
 use super::stdio::{Program, Stdio};
 use super::streamable::Streamable;
 use crate::config::inherit::inherited;
@@ -71,6 +71,13 @@ impl Connect<'_> {
         let limits = Limits {
             message: limit(settings.get(&settings::MCP_MAX_MESSAGE)),
             depth: limit(settings.get(&settings::MCP_MAX_DEPTH).unsigned_abs()),
+            streams: Streams {
+                retry: settings.get(&settings::UPSTREAM_RETRY),
+                retry_most: settings.get(&settings::UPSTREAM_RETRY_MOST),
+                resumes: limit(settings.get(&settings::UPSTREAM_RESUMES).unsigned_abs()),
+                accept: settings.get(&settings::UPSTREAM_ACCEPT_TIMEOUT),
+                silence: settings.get(&settings::UPSTREAM_SILENCE),
+            },
         };
         let kill_grace = settings.get(&settings::POOL_KILL_GRACE);
         let peer = Peer::new(&def.name, limits, self.hooks.clone());
@@ -171,7 +178,16 @@ impl Client {
     /// Begins in one era.
     pub(super) fn greet(&self, era: Era, deadline: Instant, cancel: &Cancel) -> Result<()> {
         match era {
-            Era::Initialize(revision) => self.initialize(revision, deadline, cancel),
+            Era::Initialize(revision) => match (self.initialize(revision, deadline, cancel), &self.0.link) {
+                (Err(e), Link::Http(http)) if http.may_be_older() => match http.open_older(deadline) {
+                    Ok(()) => self.initialize(revision, deadline, cancel),
+                    Err(why) => {
+                        log::debug(&why);
+                        Err(e)
+                    }
+                },
+                (outcome, _) => outcome,
+            },
             Era::Stateless => self.discover(deadline, cancel),
         }
     }

@@ -28,22 +28,14 @@ const REDIRECTS: usize = 3;
 /// How often one message asks for another token: once for one that has ended, and as often for more scopes.
 const GRANTS: usize = 3;
 
-/// A message that is not a request is only accepted, which takes no time.
-const NOTIFY: Duration = Duration::from_secs(10);
-
-/// How often an answer whose stream broke is asked for again before it has gone on.
-const RESUMES: usize = 5;
-
-/// How long the server is left alone after a stream's end unless it says otherwise.
-const RETRY: Duration = Duration::from_secs(1);
 /// With less than this left there is no time for another attempt.
 const TOO_SHORT: Duration = Duration::from_millis(5);
-const RETRY_MOST: Duration = Duration::from_secs(30);
 
 /// Answers that are read to their end only to keep the connection, at the same time.
 const DRAINS: usize = 2;
 
 mod listen;
+mod older;
 
 pub(super) struct Streamable {
     peer: Arc<Peer>,
@@ -60,6 +52,10 @@ pub(super) struct Streamable {
     drains: AtomicUsize,
     /// Something has answered there, whatever it was.
     reached: AtomicBool,
+    /// What refused the greeting may be a server of the older transport.
+    older: AtomicBool,
+    /// Where messages go, once it is known to be one.
+    endpoint: Mutex<Option<String>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -127,6 +123,8 @@ impl Streamable {
             closing: Cancel::new(),
             drains: AtomicUsize::new(0),
             reached: AtomicBool::new(false),
+            older: AtomicBool::new(false),
+            endpoint: Mutex::default(),
         });
         let late = Arc::downgrade(&http);
         peer.send_late_through(move |line| {
@@ -140,6 +138,11 @@ impl Streamable {
     /// Whether anything has answered at the URL.
     pub fn was_reached(&self) -> bool {
         self.reached.load(Ordering::Relaxed)
+    }
+
+    /// Whether what refused the greeting may be a server of the older transport.
+    pub fn may_be_older(&self) -> bool {
+        self.older.load(Ordering::Relaxed) && self.endpoint().is_none()
     }
 
     /// Whether the server is of the stateless era.
@@ -214,6 +217,9 @@ impl Streamable {
         cancel: &Cancel,
         tick: Tick,
     ) -> Result<Exchange> {
+        if let Some(endpoint) = self.endpoint() {
+            return self.exchange_older(&endpoint, line, slot, deadline, tick);
+        }
         let mut session = self.along(cancel);
         let lease = self.web.lease();
         let _guard = interrupt_on(cancel, lease.interrupter());
@@ -319,6 +325,9 @@ impl Streamable {
             return over(Outcome::Error(error));
         }
         let said = format!("answered HTTP {}", http::describe(status, &text));
+        if subject.method == "initialize" && matches!(status, 400 | 404 | 405 | 406 | 410 | 415) {
+            self.older.store(true, Ordering::Relaxed);
+        }
         let e = match status {
             401 | 403 => self.unusable(Kind::Refused, said).hint(
                 "it wants authorisation: give it a header, such as \"Authorization\", under \"headers\" in its definition",
@@ -332,7 +341,7 @@ impl Streamable {
             }
             404 | 405 | 406 | 410 | 415 if matches!(subject.method, "initialize" | "server/discover") => self
                 .unusable(Kind::Unavailable, said)
-                .hint("is this the URL of its MCP endpoint (streamable HTTP)? The older HTTP+SSE transport is not supported"),
+                .hint("is this the URL of its MCP endpoint?"),
             // It may have begun to work on it.
             500.. => return over(Outcome::Broken(format!("at {} {said}", http::shown(&self.url)))),
             _ => self.unusable(Kind::Unavailable, said),
@@ -411,7 +420,8 @@ impl Streamable {
         tick: Tick,
     ) -> Result<Exchange> {
         let limit = self.peer.limits.message;
-        let (mut last_event, mut retry, mut resumed) = (None, RETRY, 0);
+        let streams = self.peer.limits.streams;
+        let (mut last_event, mut retry, mut resumed) = (None, streams.retry, 0);
         let mut events = Events::new(reply.body, limit);
         let mut guard = None;
         loop {
@@ -420,7 +430,7 @@ impl Streamable {
                     Ok(Next::Event(event)) => {
                         resumed = 0;
                         last_event = event.id.or(last_event);
-                        retry = event.retry.unwrap_or(retry).min(RETRY_MOST);
+                        retry = event.retry.unwrap_or(retry).min(streams.retry_most);
                         self.peer.take_for(Some(id), &event.data, |line| self.notify(line));
                         if let Some(event) = tick(Instant::now()) {
                             drop(guard);
@@ -436,7 +446,7 @@ impl Streamable {
             let out_of_time = left(deadline).is_some_and(|left| left < retry);
             // In the stateless era there is nothing to be taken up again.
             let lost = last_event.is_none() || self.is_stateless();
-            if lost || resumed == RESUMES || out_of_time {
+            if lost || resumed == streams.resumes || out_of_time {
                 return Ok(Exchange::Over(self.cut_off(&end, deadline, tick)));
             }
             resumed += 1;
@@ -521,9 +531,10 @@ impl Streamable {
 
     /// Sends a notification or an answer, and does not care what comes of it.
     pub fn notify(&self, line: Vec<u8>) {
+        let url = self.endpoint().unwrap_or_else(|| self.url.clone());
         let session = self.along(&self.closing);
         let lease = self.web.lease();
-        match self.post(&lease, &session, &self.url, &line, &[], Some(NOTIFY)) {
+        match self.post(&lease, &session, &url, &line, &[], Some(self.peer.limits.streams.accept)) {
             Ok(mut reply) => drop(reply.read(64 * 1024)),
             Err(failure) => {
                 log::debug(format_args!("{}: a notification failed: {failure:?}", self.peer.server))

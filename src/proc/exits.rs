@@ -28,7 +28,7 @@ pub struct ExitWatch(u64);
 
 /// Calls `f` once when the process with this pid and start time ends, at once when
 /// it has ended already. `None` where the system has no such thing (Linux before
-/// 5.3, or no descriptor is left): look at [`alive`](super::alive) from time to time there.
+/// 5.3, or no descriptor is left): look at [`alive`] from time to time there.
 pub fn on_exit(pid: u32, start_ticks: u64, f: impl FnOnce() + Send + 'static) -> Option<ExitWatch> {
     let watcher = watcher()?;
     // SAFETY: pidfd_open takes two integers and returns a new descriptor, close-on-exec by itself.

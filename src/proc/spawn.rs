@@ -69,7 +69,7 @@ pub struct Spawn {
     /// Is killed when this process ends, however that happens.
     pub die_with_parent: bool,
     /// Whatever it starts ends with it, however far that detached itself: its
-    /// environment gets [`MARK`](super::MARK), by which all of it is found.
+    /// environment gets [`MARK`], by which all of it is found.
     pub marked: bool,
 }
 

@@ -102,7 +102,7 @@ pub fn session(pid: u32) -> Option<u32> {
     stat(pid).map(|stat| stat.session)
 }
 
-/// [`start_ticks`] and [`session`] in one look.
+/// [`start_ticks`] and `session` in one look.
 pub fn ticks_and_session(pid: u32) -> Option<(u64, u32)> {
     stat(pid).map(|stat| (stat.started, stat.session))
 }

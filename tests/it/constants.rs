@@ -41,11 +41,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("mcp/stderr.rs", "QUOTED_BYTES: usize", "how much of a server's stderr an error message quotes"),
     ("mcp/stdio.rs", "clamp(CHUNK, 16 << 20)", "how a buffer grows, which limits nothing"),
     ("mcp/stdio.rs", "BLOCK: usize", "the block of a scan, which limits nothing"),
-    (
-        "mcp/streamable.rs",
-        "RETRY_MOST: Duration",
-        "beyond this a server's wish to be left alone counts as it being gone",
-    ),
     ("mcp/streamable.rs", "message.min(1 << 20)", "an error's text; mcp.maxMessage bounds it besides"),
     (
         "mcp/streamable.rs",

@@ -118,3 +118,27 @@ fn all_of_them_stand_side_by_side() {
     world.mcpx(["exec", code]).run().says(&["Echo: x"]);
     world.mcpx(["search", "timezone"]).run().says(&["convert_time"]);
 }
+
+#[test]
+fn a_server_of_the_older_transport_is_found_out() {
+    let port = free_port();
+    let server = tools::everything_at(port, "sse");
+    let world = World::new()
+        .server("old", json!({"url": format!("http://127.0.0.1:{port}/sse")}))
+        .with(Runtime::Deno);
+    world.mcpx(["call", "old.echo", "message=hi"]).stdout("Echo: hi\n").check();
+    let code = "return await Promise.all([1, 2, 3].map((n) => old.echo({message: `${n}`})))";
+    let answer = world.mcpx(["exec", code]).run().json();
+    assert_eq!(answer, json!(["Echo: 1", "Echo: 2", "Echo: 3"]));
+    world.mcpx(["resources", "ls", "old"]).run().says(&["old"]);
+    // A call that it is working on when it dies may have had an effect.
+    let running =
+        world.mcpx(["call", "old.trigger-long-running-operation", "duration:=60", "steps:=60"]).start();
+    wait_until("the call to be in flight", || {
+        let status = world.mcpx(["--json", "status"]).run().json();
+        status["instances"].as_array()?.iter().any(|r| r["inFlight"] == 1).then_some(())
+    });
+    drop(server);
+    let output = running.wait();
+    assert_eq!(output.status, 76, "{output}");
+}

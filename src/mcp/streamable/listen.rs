@@ -4,14 +4,10 @@
 use super::super::http::{Ask, Failure, Lease, Reply};
 use super::super::mirror;
 use super::super::sse::{Events, Next};
-use super::{RETRY, RETRY_MOST, Streamable, interrupt_on, lock};
+use super::{Streamable, interrupt_on, lock};
 use crate::log;
 use crate::proc::thread;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
-
-/// A stream that is silent for so long is begun anew: what lies between may have forgotten it.
-const SILENCE: Duration = Duration::from_secs(300);
 
 /// Asks for the stream, after the event with this id.
 type Open = dyn Fn(&Streamable, &Lease, Option<&str>) -> Result<Reply, Failure>;
@@ -20,7 +16,12 @@ impl Streamable {
     /// Listens to what the server says of itself, for this session and on a
     /// thread of its own, if the server offers that.
     pub fn listen(self: &Arc<Self>) {
-        self.hear_with(|http, lease, last_event| http.get(lease, last_event, None, Some(SILENCE)));
+        // In the older transport the one stream is open already.
+        if self.endpoint().is_some() {
+            return;
+        }
+        let silence = self.peer.limits.streams.silence;
+        self.hear_with(move |http, lease, last_event| http.get(lease, last_event, None, Some(silence)));
     }
 
     /// The same in the stateless era, where one request is answered by all that
@@ -32,7 +33,7 @@ impl Streamable {
             headers.push(("Content-Type".into(), "application/json".into()));
             headers.extend(mirror::of_request(method, None));
             let body = Some(line.trim_ascii_end());
-            let (method, silence) = ("POST", Some(SILENCE));
+            let (method, silence) = ("POST", Some(http.peer.limits.streams.silence));
             lease.send(&Ask {
                 method,
                 url: &http.url,
@@ -62,7 +63,8 @@ impl Streamable {
         let _guard = self.closing.on_cancel(move || {
             let _ = wake.send(());
         });
-        let (mut last_event, mut retry) = (None, RETRY);
+        let streams = self.peer.limits.streams;
+        let (mut last_event, mut retry) = (None, streams.retry);
         while !self.closing.is_cancelled() && lock(&self.session).number == number {
             let lease = self.web.lease();
             let _guard = interrupt_on(&self.closing, lease.interrupter());
@@ -73,16 +75,16 @@ impl Streamable {
                     while let Ok(Next::Event(event)) = events.next() {
                         heard = true;
                         last_event = event.id.or(last_event);
-                        retry = event.retry.unwrap_or(retry).min(RETRY_MOST);
+                        retry = event.retry.unwrap_or(retry).min(streams.retry_most);
                         self.peer.take(&event.data, |line| self.notify(line));
                     }
                     if !heard {
-                        retry = (retry * 2).min(RETRY_MOST);
+                        retry = (retry * 2).min(streams.retry_most);
                     }
                 }
                 // It offers none (405), or knows the session no more.
                 Ok(_) => return,
-                Err(_) => retry = (retry * 2).min(RETRY_MOST),
+                Err(_) => retry = (retry * 2).min(streams.retry_most),
             }
             if woken.recv_timeout(retry).is_ok() {
                 return;

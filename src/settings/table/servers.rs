@@ -127,6 +127,45 @@ pub static UPSTREAM_PROTOCOL: Setting<String> = Setting::new(
     ),
 );
 
+pub static UPSTREAM_RETRY: Setting<Duration> = Setting::new(
+    Spec::new(
+        "upstream.retry",
+        Kind::Duration(ms(10), HOUR, None),
+        "How long a server over HTTP is left alone after a stream's end, unless it says otherwise",
+    )
+    .doc("The time doubles while nothing comes, up to `upstream.retryMost`."),
+);
+
+pub static UPSTREAM_RETRY_MOST: Setting<Duration> = Setting::new(Spec::new(
+    "upstream.retryMost",
+    Kind::Duration(ms(10), DAY, None),
+    "How long it is left alone at most, whatever it says",
+));
+
+pub static UPSTREAM_RESUMES: Setting<i64> = Setting::new(
+    Spec::new(
+        "upstream.resumes",
+        Kind::Int(0, 1000),
+        "How often the rest of an answer is asked for whose stream broke, before it has gone on",
+    )
+    .doc("This asks for events that are missing; no call is sent again."),
+);
+
+pub static UPSTREAM_ACCEPT_TIMEOUT: Setting<Duration> = Setting::new(Spec::new(
+    "upstream.acceptTimeout",
+    Kind::Duration(ms(10), HOUR, None),
+    "How long a server over HTTP may take to accept a message that needs no answer",
+));
+
+pub static UPSTREAM_SILENCE: Setting<Duration> = Setting::new(
+    Spec::new(
+        "upstream.silence",
+        Kind::Duration(ms(100), DAY, None),
+        "How long the stream of what a server says of itself may be silent before it is begun anew",
+    )
+    .doc("What lies between may have forgotten a silent connection."),
+);
+
 pub static ELICIT_TIMEOUT: Setting<Duration> = Setting::new(
     Spec::new(
         "elicit.timeout",
