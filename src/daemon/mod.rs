@@ -36,6 +36,7 @@ mod state;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod ui;
 mod unix;
 
 pub use self::inline::Inline;

@@ -6,8 +6,10 @@ use super::calling::Early;
 use super::mcp_endpoint::{self, Desk};
 use super::runs::Run;
 use super::state::Daemon;
+use super::ui;
 use crate::api::http::{self, Chunked, Head, Headers, JSON, Method};
 use crate::api::ops::{self, NoRoute, Operation, Place, Shape};
+use crate::api::page;
 use crate::api::uri;
 use crate::api::wire::SETTINGS_HEADER;
 use crate::error::{Error, Kind, Result};
@@ -206,6 +208,9 @@ pub fn answer(daemon: &Arc<Daemon>, asked: &Asked<'_>, asker: &Asker<'_>) -> Ans
         && let Some(endpoint) = &daemon.mcp
     {
         return Answer::Response(endpoint.answer(&Desk::new(daemon, asker), asked, query));
+    }
+    if page::is_page(method, path) {
+        return Answer::Response(ui::page());
     }
     let (op, in_path) = match ops::route(method, path) {
         Ok(found) => found,

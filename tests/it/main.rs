@@ -56,4 +56,5 @@ mod settings;
 mod soak;
 mod stats;
 mod typecheck;
+mod ui;
 mod versions;

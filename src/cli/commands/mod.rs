@@ -53,6 +53,7 @@ pub mod stop;
 pub mod task;
 pub mod tools;
 pub mod types;
+pub mod ui;
 pub mod version;
 
 /// Every command.
@@ -76,6 +77,7 @@ pub static COMMANDS: &[&Command] = &[
     &api::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
+    &ui::COMMAND,
     &events::COMMAND,
     &log::COMMAND,
     &stats::COMMAND,
