@@ -19,6 +19,7 @@ pub mod out;
 pub mod progress;
 pub mod questions;
 pub mod remote;
+mod report;
 pub mod result;
 mod running;
 pub mod schemas;

@@ -61,12 +61,17 @@ pub enum Params<'a> {
 impl Params<'_> {
     /// Reads them; unknown ones are ignored.
     pub fn parse<T: DeserializeOwned>(self, op: &Operation) -> Result<T> {
-        let outcome = match self {
-            Params::Json(text) if text.iter().all(u8::is_ascii_whitespace) => serde_json::from_str("{}"),
-            Params::Json(text) => serde_json::from_slice(text),
-            Params::Map(map) => serde_json::from_value(Value::Object(map)),
+        // One way of reading for all three: each further one is compiled anew for every operation.
+        let written;
+        let text = match &self {
+            Params::Json(text) if text.iter().all(u8::is_ascii_whitespace) => b"{}",
+            Params::Json(text) => *text,
+            Params::Map(map) => {
+                written = serde_json::to_vec(map).unwrap_or_default();
+                &written
+            }
         };
-        outcome.map_err(|e| {
+        serde_json::from_slice(text).map_err(|e| {
             Error::new(Kind::Usage, format!("reading the parameters of {}: {e}", op.name))
                 .hint("docs/api.md lists them")
         })

@@ -44,6 +44,7 @@ mod plugin_opencode;
 mod python;
 mod real_servers;
 mod remote;
+mod report;
 mod resources;
 mod run_scripts;
 mod script_options;
