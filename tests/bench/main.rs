@@ -6,6 +6,7 @@
 // A program of the tests, not of mcpx.
 #![allow(clippy::disallowed_methods)]
 
+mod growth;
 mod peers;
 mod raw;
 mod scene;
@@ -28,11 +29,12 @@ fn main() {
     let mut wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     // `write` keeps what is printed as docs/benchmarks.md.
     let write = wanted.iter().position(|w| w == "write").map(|at| wanted.remove(at)).is_some();
-    let parts: [(&str, fn()); 5] = [
+    let parts: [(&str, fn()); 6] = [
         ("commands", commands),
         ("programs", programs),
         ("size", size),
         ("large", large),
+        ("growth", growth::measure),
         ("peers", peers::compare),
     ];
     if let Some(unknown) = wanted.iter().find(|w| !parts.iter().any(|(name, _)| name == w)) {
@@ -47,7 +49,13 @@ fn main() {
     }
     if write {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md");
-        std::fs::write(path, format!("{}{}", preface(), table::page())).expect("docs/benchmarks.md");
+        let mut page = format!("{}{}", preface(), table::page());
+        if let Some(picture) = growth::picture() {
+            let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.svg");
+            std::fs::write(beside, picture).expect("docs/benchmarks.svg");
+            page.push_str("\n![Cost by the number of servers and of commands at once](benchmarks.svg)\n");
+        }
+        std::fs::write(path, page).expect("docs/benchmarks.md");
         println!("\nwrote {path}");
     }
 }
