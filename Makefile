@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: demo build release dist install test soak test-tools conformance check lint docs bench bench-tools clean
+.PHONY: demo build release dist install test soak test-tools conformance check lint docs bench bench-docs bench-tools clean
 
 ## Builds mcpx and shows it at work on the MCP server that it carries.
 demo: release
@@ -73,6 +73,10 @@ bench-tools: test-tools
 ## Figures beside those of comparable programs; writes nothing.
 bench: test-tools
 	$(CARGO) bench --bench bench
+
+## The same on a quiet machine, kept as docs/benchmarks.md.
+bench-docs: test-tools
+	$(CARGO) bench --bench bench -- write
 
 clean:
 	$(CARGO) clean
