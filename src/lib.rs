@@ -8,6 +8,7 @@
 // The bans of clippy.toml hold for what ships; a unit test may start a thread.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod adapters;
 pub mod api;
 pub mod catalog;
 pub mod cli;

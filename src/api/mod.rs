@@ -9,6 +9,7 @@ pub mod frame;
 pub mod http;
 pub mod info;
 pub mod ops;
+pub mod page;
 pub mod records;
 pub mod remote;
 mod resolve;

@@ -4,6 +4,7 @@
 
 pub mod argforms;
 pub mod args;
+pub mod browser;
 pub mod command;
 pub mod commands;
 pub mod complete;
@@ -18,6 +19,7 @@ pub mod out;
 pub mod progress;
 pub mod questions;
 pub mod remote;
+mod report;
 pub mod result;
 mod running;
 pub mod schemas;

@@ -8,11 +8,11 @@ use super::out::{complain, note};
 use super::progress::Progress;
 use super::running::pass_on;
 use crate::error::{Error, Kind, Result};
-use crate::script::{self, Faults, LogRecord, Place, RunSpec, Source, Stderr};
+use crate::script::{self, Faults, Fed, LogRecord, Place, RunSpec, Source};
 use crate::settings::{SCRIPT_PERMISSIONS, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, SCRIPT_TYPECHECK};
 use crate::util::base64;
 use serde_json::{Map, Value, json};
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 
 /// Runs it and gives its exit code.
 pub fn run(cx: &mut Cx, spec: &RunSpec, mut faults: Faults) -> Result<u8> {
@@ -181,17 +181,13 @@ impl Reading {
         };
         match frame["t"].as_str().unwrap_or_default() {
             "stdout" => {
-                let mut stdout = io::stdout().lock();
-                let written = stdout.write_all(&bytes()).and_then(|()| stdout.flush());
-                if written.is_err() {
-                    self.end = Some(Ok(READER_LEFT));
-                    return false;
-                }
+                let wanted = pass_on(&Fed::Stdout(&bytes()), self.color);
+                return self.passed(wanted);
             }
-            "stderr" => return self.passed(pass_on(Stderr::Text(&bytes()), self.color)),
+            "stderr" => return self.passed(pass_on(&Fed::Stderr(&bytes()), self.color)),
             "log" => {
                 if let Ok(record) = serde_json::from_value::<LogRecord>(frame["record"].clone()) {
-                    return self.passed(pass_on(Stderr::Log(&record), self.color));
+                    return self.passed(pass_on(&Fed::Log(&record), self.color));
                 }
             }
             "end" => {

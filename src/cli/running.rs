@@ -6,6 +6,7 @@ use super::cx::{Cx, World};
 use super::out::{complain, note};
 use super::progress::Progress;
 use super::remote;
+use super::report::Report;
 use super::schemas;
 use super::script_log::ScriptLog;
 use super::table::one_line;
@@ -14,15 +15,15 @@ use crate::api::wire::OpenRun;
 use crate::api::{Client, find};
 use crate::error::{Kind, Result};
 use crate::script::{
-    self, Faults, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source, Stderr,
+    self, Faults, Fed, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source,
 };
-use crate::settings::{DAEMON_ENDPOINT, EXEC_WHERE, SCRIPT_TYPECHECK};
+use crate::settings::{DAEMON_ENDPOINT, EXEC_WHERE, SCRIPT_CAPTURE_LIMIT, SCRIPT_TYPECHECK};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many random bytes name a run that no daemon knows of.
 const RUN_ID: usize = 8;
@@ -40,24 +41,46 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         cwd,
         env,
         capture: cx.json(),
+        watched: cx.inv.has("report"),
         export: cx.inv.text("export")?.map(str::to_owned),
         bare: cx.inv.has("no-launcher"),
     };
     let place = world.settings.get(&EXEC_WHERE);
     let place = if cx.inv.has("remote") { "daemon" } else { place.as_str() };
     if place == "daemon" {
+        if spec.watched {
+            return Err(usage("--report is written where the script runs, which is where the daemon is"));
+        }
         return remote::run(cx, &spec, faults);
     }
+    let report = cx.inv.value("report").map(|path| {
+        let name = match &spec.source {
+            Source::Script(name) => name.as_str(),
+            Source::Inline(_) => "inline code",
+        };
+        Report::new(world.cwd.join(path), name, world.settings.get(&SCRIPT_CAPTURE_LIMIT))
+    });
     let local = Local { settings: &world.settings, env: &cx.env, dirs: &world.dirs };
     let prepared = match script::prepare(&spec, &local, faults) {
         // Nothing here can run it, but the machine that was named may.
-        Err(e) if place == "auto" && is_far(world) && matches!(&spec.source, Source::Inline(_)) => {
+        Err(e)
+            if place == "auto"
+                && is_far(world)
+                && matches!(&spec.source, Source::Inline(_))
+                && report.is_none() =>
+        {
             if e.kind() != Kind::NoScript {
                 return Err(e);
             }
             return remote::run(cx, &spec, Faults::default());
         }
-        outcome => outcome?,
+        Err(e) => {
+            return match report {
+                Some(report) => report.finish(Err(e)).map(|outcome| outcome.exit_code),
+                None => Err(e),
+            };
+        }
+        Ok(prepared) => prepared,
     };
     if let Some(text) = prepared.misread_permissions() {
         note(&text);
@@ -66,8 +89,19 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         let plan = prepared.plan(offline(cx, cx.catalog()?)?);
         return show(cx, &plan);
     }
+    let outcome = carry_out(cx, &spec, prepared, report.as_ref());
+    let outcome = match report {
+        Some(report) => report.finish(outcome)?,
+        None => outcome?,
+    };
+    finish(cx, &outcome)
+}
+
+/// Runs what has been prepared.
+fn carry_out(cx: &Cx, spec: &RunSpec, prepared: Prepared, report: Option<&Report>) -> Result<Outcome> {
+    let world = cx.world()?;
     if world.settings.get(&SCRIPT_TYPECHECK) {
-        typecheck::check(cx, &spec)?;
+        typecheck::check(cx, spec)?;
     }
     // The run lasts as long as the client that opened it.
     let (client, link) = open(cx, world, &prepared)?;
@@ -79,13 +113,17 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
     }
     let color = cx.color() && std::io::stderr().is_terminal();
     let into = log.clone();
-    let sink = move |piece: Stderr| {
-        if let (Stderr::Log(record), Some(log)) = (&piece, &into) {
+    let seen = report.map(Report::seen);
+    let feed = move |piece: Fed| {
+        if let (Fed::Log(record), Some(log)) = (&piece, &into) {
             log.push(record);
         }
-        pass_on(piece, color)
+        if let Some(seen) = &seen {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).keep(&piece);
+        }
+        pass_on(&piece, color)
     };
-    let outcome = script::execute(plan, Box::new(sink));
+    let outcome = script::execute(plan, Arc::new(Mutex::new(feed)));
     // Threads that have a hand on it may be slower than the end of this process.
     let leave = || client.iter().for_each(|client| client.leave());
     let outcome = outcome.inspect_err(|_| leave())?;
@@ -94,7 +132,7 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         log.finish();
     }
     leave();
-    finish(cx, &outcome)
+    Ok(outcome)
 }
 
 /// Whether the daemon that was named has an address, and so may be on another machine.
@@ -198,12 +236,17 @@ fn show(cx: &mut Cx, plan: &Plan) -> Result<u8> {
     Ok(0)
 }
 
-/// Hands on what the script writes to standard error; false when its reader has left.
-pub(super) fn pass_on(piece: Stderr, color: bool) -> bool {
+/// Hands on what the script writes; false when its reader has left.
+pub(super) fn pass_on(piece: &Fed, color: bool) -> bool {
+    if let Fed::Stdout(bytes) = piece {
+        let mut stdout = std::io::stdout().lock();
+        return stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok();
+    }
     let mut stderr = std::io::stderr().lock();
     let written = match piece {
-        Stderr::Text(bytes) => stderr.write_all(bytes),
-        Stderr::Log(record) => stderr.write_all(log_line(record, color).as_bytes()),
+        Fed::Stdout(_) => Ok(()),
+        Fed::Stderr(bytes) => stderr.write_all(bytes),
+        Fed::Log(record) => stderr.write_all(log_line(record, color).as_bytes()),
     };
     // A standard error that was closed from the start is no reason to end anything.
     !written.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
@@ -211,7 +254,7 @@ pub(super) fn pass_on(piece: Stderr, color: bool) -> bool {
 
 /// A log record as a line: what the console printed as it stands; else the level, the message, those fields that the
 /// message does not show, and the place when the record has one.
-fn log_line(record: &LogRecord, color: bool) -> String {
+pub(super) fn log_line(record: &LogRecord, color: bool) -> String {
     let told = record.console.is_none();
     let mut line = match told {
         true => format!("{:5} {}", record.level, record.message.trim_end()),

@@ -85,6 +85,7 @@ pub fn foreign(row: &NamespaceRow, endpoint: &str) -> ServerDef {
         line: 0,
         digest: String::new(),
         alias_of: None,
+        document: None,
         problem,
     }
 }

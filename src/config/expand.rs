@@ -3,8 +3,22 @@
 
 use crate::util::Env;
 
+/// What a text is, that variables are filled in into.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Into {
+    /// Nothing more than a text.
+    Text,
+    /// One with placeholders of its own in braces: a brace in a value is none of them.
+    Template,
+}
+
 /// Expands a text. The message of a fault names the variable, not the field.
 pub(super) fn expand(text: &str, env: &Env) -> Result<String, String> {
+    expand_into(text, env, Into::Text)
+}
+
+/// The same for a text that may be a template.
+pub(super) fn expand_into(text: &str, env: &Env, into: Into) -> Result<String, String> {
     // Looking for one character is much faster than for two, and hardly any text has it.
     if !text.contains('$') {
         return Ok(text.to_owned());
@@ -15,7 +29,11 @@ pub(super) fn expand(text: &str, env: &Env) -> Result<String, String> {
         out.push_str(&rest[..start]);
         let inside = &rest[start + 2..];
         let end = closing(inside).ok_or("a ${ is never closed by }")?;
-        out.push_str(&value(&inside[..end], env)?);
+        let value = value(&inside[..end], env)?;
+        match into {
+            Into::Text => out.push_str(&value),
+            Into::Template => out.push_str(&value.replace('{', "{{").replace('}', "}}")),
+        }
         rest = &inside[end + 1..];
     }
     out.push_str(rest);

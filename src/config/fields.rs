@@ -49,7 +49,15 @@ pub(super) const OPTIONS: &[Field] = &[
         "oauth",
         "who mcpx is to whoever grants access to the server at `url`: an object of `clientId`, `clientSecret`, `grant` (`authorization_code` or `client_credentials`) and `scope`; `false` switches authorisation off",
     ),
+    (
+        "openapi",
+        "instead of `command` and `url`: an HTTP API that an OpenAPI document describes; see [adapters](adapters.md)",
+    ),
     ("profiles", "the profiles that it belongs to, a list of names; without it, it is in the default set"),
+    (
+        "program",
+        "instead of `command` and `url`: a command-line program with declared arguments; see [adapters](adapters.md)",
+    ),
     ("protocol", "the revision of MCP that it is spoken to in, instead of `upstream.protocol`"),
     ("scope", "what an instance is keyed by, instead of `pool.scope`"),
     ("sharing", "whether an instance takes several calls at once, instead of `pool.sharing`"),

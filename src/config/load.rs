@@ -302,7 +302,9 @@ impl Loading {
                 .sources
                 .iter()
                 .flat_map(|s| [s.path.as_os_str().as_encoded_bytes(), s.digest.as_bytes()]);
-            util::digest(parts, 16)
+            // A document that a server is made of is as good as a part of the file.
+            let described = self.servers.iter().filter(|s| s.document.is_some());
+            util::digest(parts.chain(described.map(|s| s.digest.as_bytes())), 16)
         };
         let mut on: Vec<&ServerDef> = self.servers.iter().filter(|s| s.enabled).collect();
         on.sort_by(|a, b| a.name.cmp(&b.name));

@@ -2,6 +2,7 @@
 //! changing them, and the servers that they define. Knows nothing of daemons or of how a
 //! server is started.
 
+pub mod declared;
 mod docs;
 pub mod edit;
 mod expand;

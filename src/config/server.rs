@@ -2,6 +2,7 @@
 //! and what makes a definition unusable. A fault here is that server's own
 //! problem: it never keeps the file's other servers from working.
 
+use super::declared::Declared;
 use super::expand::expand;
 use super::fields::{OPTIONS, PATCHED};
 use super::filter::ToolFilter;
@@ -134,6 +135,8 @@ pub struct ServerDef {
     pub digest: String,
     /// The server whose definition this one has under another name.
     pub alias_of: Option<String>,
+    /// The file that describes it, besides its configuration.
+    pub document: Option<PathBuf>,
     /// Why the definition cannot be used.
     pub problem: Option<Error>,
 }
@@ -152,6 +155,7 @@ impl ServerDef {
             Ok(other) => {
                 self.transport = other.transport.clone();
                 self.digest.clone_from(&other.digest);
+                self.document.clone_from(&other.document);
                 self.options.inherit(&other.options);
                 self.description = self.description.take().or_else(|| other.description.clone());
                 let Some(problem) = &other.problem else { return };
@@ -201,6 +205,8 @@ struct Fields<'a> {
     /// What `inheritEnv` says.
     inherit: Vec<Said<'a>>,
     oauth: Written<'a>,
+    /// What it is instead of something that speaks MCP.
+    declared: Option<Declared>,
     /// What `protocol` says.
     protocol: Option<Said<'a>>,
     options: ServerOptions,
@@ -238,7 +244,8 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
     }
     let switch = fields.own.enabled.or(fields.enabled);
     let reached = (&fields.command, &fields.url, &fields.alias);
-    if reached == (&None, &None, &None) && fault.is_none() && (switch.is_some() || !fields.defines()) {
+    let nothing_said = reached == (&None, &None, &None) && fields.declared.is_none();
+    if nothing_said && fault.is_none() && (switch.is_some() || !fields.defines()) {
         let patch = fields.patch(switch);
         if !patch.is_empty() {
             match &fields.beyond_patch {
@@ -256,6 +263,7 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
     let reached = (&fields.command, &fields.url, &fields.alias);
     if fault.is_none() {
         let what = match reached {
+            _ if fields.declared.is_some() => fields.beside_declared(),
             (None, None, None) => Some("has neither \"command\" nor \"url\""),
             (Some(_), Some(_), _) => Some("has both \"command\" and \"url\"; keep one"),
             (_, _, Some(_)) if fields.defines() => {
@@ -266,6 +274,9 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
         fault = what.map(|what| (block.at, what.into()));
     }
     let mut digest = fields.digest_parts();
+    let declared =
+        fields.declared.as_ref().map(|d| d.digest_parts(place.base, place.env)).unwrap_or_default();
+    digest.extend(declared.iter().map(String::as_bytes));
     let description = fields.own.description.take().or(fields.description.take());
     let mut options = std::mem::take(&mut fields.options);
     match fields.oauth.options(place.env) {
@@ -273,7 +284,8 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
         Err(found) => drop(fault.get_or_insert(found)),
     }
     let alias_of = fields.alias.as_ref().map(|said| said.text.to_owned());
-    let transport = fields.transport(place, &mut digest).unwrap_or_else(|found| {
+    let document = fields.declared.as_ref().and_then(|d| d.document(place.base, place.env));
+    let transport = fields.transport(name, place, &mut digest).unwrap_or_else(|found| {
         fault.get_or_insert(found);
         nothing()
     });
@@ -287,6 +299,7 @@ pub(super) fn read(name: &str, block: &Node, place: &Place) -> Block {
         line: block.at.line,
         digest: util::digest(digest, 16),
         alias_of,
+        document,
         problem,
         name: name.to_owned(),
     }))
@@ -298,6 +311,7 @@ pub(super) fn undefined(name: String, source: Arc<PathBuf>, line: u32) -> Server
     ServerDef {
         problem: Some(problem(&source, line, &name, what)),
         alias_of: None,
+        document: None,
         transport: nothing(),
         enabled: true,
         description: None,
@@ -391,6 +405,15 @@ impl<'a> Fields<'a> {
                     self.inherit = names;
                 }
                 "oauth" => self.oauth = Written::read(node)?,
+                kind if Declared::is(kind) => {
+                    if self.declared.is_some() {
+                        return Err((
+                            node.at,
+                            "has both \"mcpx.program\" and \"mcpx.openapi\"; keep one".into(),
+                        ));
+                    }
+                    self.declared = Some(Declared::read(kind, node)?);
+                }
                 "tools" => own.tools.only = Some(patterns(&field(), node)?),
                 "excludeTools" => own.tools.exclude = Some(patterns(&field(), node)?),
                 "extraIncludeTools" => own.tools.extra = Some(patterns(&field(), node)?),
@@ -435,6 +458,14 @@ impl<'a> Fields<'a> {
         said || !self.args.is_empty() || !self.env.is_empty() || !self.headers.is_empty()
     }
 
+    /// What stands beside a declaration, and cannot.
+    fn beside_declared(&self) -> Option<&'static str> {
+        let other = self.command.is_some() || self.url.is_some() || self.alias.is_some();
+        (other || !self.args.is_empty() || !self.headers.is_empty()).then_some(
+            "is declared in its \"mcpx\" block, and cannot have \"command\", \"args\", \"url\", \"headers\" or \"aliasOf\" beside it",
+        )
+    }
+
     /// What the digest is over: how the server is reached, as written. Each
     /// part follows a tag that says how many parts belong together, so that no
     /// two definitions give the same parts.
@@ -465,7 +496,12 @@ impl<'a> Fields<'a> {
 
     /// Expands variables and resolves relative paths. A definition that depends
     /// on its file's directory has the directory in its digest.
-    fn transport(self, place: &Place<'a>, digest: &mut Vec<&'a [u8]>) -> Result<Transport, Fault> {
+    fn transport(
+        self,
+        name: &str,
+        place: &Place<'a>,
+        digest: &mut Vec<&'a [u8]>,
+    ) -> Result<Transport, Fault> {
         let fill = |said: &Said, field: &dyn Fn() -> String| {
             expand(said.text, place.env).map_err(|what| (said.at, format!("{}: {what}", field())))
         };
@@ -486,8 +522,8 @@ impl<'a> Fields<'a> {
             return Ok(Transport::Http { url, headers });
         }
         let mut relative = false;
-        let mut anchor = |path: &str| {
-            relative |= !path.starts_with('/');
+        let anchor = |path: &str, relative: &mut bool| {
+            *relative |= !path.starts_with('/');
             place.base.join(path)
         };
         let mut command = String::new();
@@ -497,16 +533,22 @@ impl<'a> Fields<'a> {
                 return Err((said.at, "command: is empty".into()));
             }
             if command.contains('/') {
-                command = anchor(&command).to_string_lossy().into_owned();
+                command = anchor(&command, &mut relative).to_string_lossy().into_owned();
             }
         }
         let mut args = Vec::with_capacity(self.args.len());
         for (i, said) in self.args.iter().enumerate() {
             args.push(fill(said, &|| format!("args[{i}]"))?);
         }
-        let env = fill_pairs("env", &self.env)?;
+        let mut env = fill_pairs("env", &self.env)?;
+        if let Some(declared) = self.declared {
+            let ready = declared.ready(name, place.base, place.env)?;
+            (command, args) = (ready.command, ready.args);
+            env.extend(ready.env);
+            relative |= ready.relative;
+        }
         let cwd = match self.cwd {
-            Some(said) => Some(anchor(&fill(&said, &|| "cwd".into())?)),
+            Some(said) => Some(anchor(&fill(&said, &|| "cwd".into())?, &mut relative)),
             None => None,
         };
         if relative {

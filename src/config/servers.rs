@@ -251,6 +251,9 @@ pub fn masked(block: &Value) -> Value {
                 if let Some(secret) = own.get_mut("oauth").and_then(|oauth| oauth.get_mut("clientSecret")) {
                     mask_text(secret);
                 }
+                for (kind, value) in own.iter_mut() {
+                    super::declared::mask(kind, value, &mask_text);
+                }
             }
             ("args", Value::Array(args)) => mask_args(args),
             ("url" | "serverUrl" | "httpUrl", Value::String(url)) => *url = mask_url(url),

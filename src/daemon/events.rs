@@ -231,7 +231,7 @@ impl Life {
     fn reload(&mut self) -> bool {
         let before = self.daemon.current();
         self.again = false;
-        self.watched = Watched::now(&before.config.sources);
+        self.watched = Watched::all(&before.config);
         match self.load(&before) {
             Ok(None) => {
                 if before.problem.is_some() {

@@ -207,6 +207,7 @@ fn prepare(daemon: &Arc<Daemon>, wanted: &mut Wanted, asker: &Asker<'_>) -> Resu
         cwd,
         env: wanted.env.iter().map(|(k, v)| (k.into(), v.into())).collect(),
         capture: wanted.output != Output::Stream,
+        watched: false,
         export: wanted.export.take(),
         bare: wanted.no_launcher,
     };

@@ -1,6 +1,6 @@
 //! Notices that configuration files changed, by looking at them. Reads none of them.
 
-use crate::config::SourceFile;
+use crate::config::{Config, SourceFile};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -29,6 +29,17 @@ impl Watched {
     /// The files as they are now. Take this before they are read.
     pub fn now(sources: &[SourceFile]) -> Watched {
         Watched(sources.iter().map(|s| (s.path.clone(), stamp(&s.path))).collect())
+    }
+
+    /// Those, and the documents of servers that are declared.
+    pub fn all(config: &Config) -> Watched {
+        let mut watched = Watched::now(&config.sources);
+        let documents = config.servers.iter().filter_map(|def| def.document.clone());
+        watched.0.extend(documents.map(|path| {
+            let now = stamp(&path);
+            (path, now)
+        }));
+        watched
     }
 
     /// Whether one of them may be another than it was.

@@ -36,6 +36,7 @@ mod state;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod ui;
 mod unix;
 
 pub use self::inline::Inline;
@@ -239,7 +240,7 @@ fn describe(current: &Current) -> String {
 /// The configuration, and the state of its files from before they were read.
 fn load_and_watch(options: &LoadOptions<'_>) -> Result<(config::Config, Watched)> {
     let config = config::load(options)?;
-    let watched = Watched::now(&config.sources);
+    let watched = Watched::all(&config);
     // Which files contribute is known only after reading them, so they are read
     // again now that they are watched: an edit in between is not missed.
     Ok((config::reload(&config.sources, options)?, watched))

@@ -6,8 +6,10 @@ use super::calling::Early;
 use super::mcp_endpoint::{self, Desk};
 use super::runs::Run;
 use super::state::Daemon;
+use super::ui;
 use crate::api::http::{self, Chunked, Head, Headers, JSON, Method};
 use crate::api::ops::{self, NoRoute, Operation, Place, Shape};
+use crate::api::page;
 use crate::api::uri;
 use crate::api::wire::SETTINGS_HEADER;
 use crate::error::{Error, Kind, Result};
@@ -59,12 +61,17 @@ pub enum Params<'a> {
 impl Params<'_> {
     /// Reads them; unknown ones are ignored.
     pub fn parse<T: DeserializeOwned>(self, op: &Operation) -> Result<T> {
-        let outcome = match self {
-            Params::Json(text) if text.iter().all(u8::is_ascii_whitespace) => serde_json::from_str("{}"),
-            Params::Json(text) => serde_json::from_slice(text),
-            Params::Map(map) => serde_json::from_value(Value::Object(map)),
+        // One way of reading for all three: each further one is compiled anew for every operation.
+        let written;
+        let text = match &self {
+            Params::Json(text) if text.iter().all(u8::is_ascii_whitespace) => b"{}",
+            Params::Json(text) => *text,
+            Params::Map(map) => {
+                written = serde_json::to_vec(map).unwrap_or_default();
+                &written
+            }
         };
-        outcome.map_err(|e| {
+        serde_json::from_slice(text).map_err(|e| {
             Error::new(Kind::Usage, format!("reading the parameters of {}: {e}", op.name))
                 .hint("docs/api.md lists them")
         })
@@ -206,6 +213,9 @@ pub fn answer(daemon: &Arc<Daemon>, asked: &Asked<'_>, asker: &Asker<'_>) -> Ans
         && let Some(endpoint) = &daemon.mcp
     {
         return Answer::Response(endpoint.answer(&Desk::new(daemon, asker), asked, query));
+    }
+    if page::is_page(method, path) {
+        return Answer::Response(ui::page());
     }
     let (op, in_path) = match ops::route(method, path) {
         Ok(found) => found,

@@ -344,7 +344,7 @@ fn certificates(path: &Path) -> io::Result<Vec<Certificate<'static>>> {
 }
 
 /// `500 Internal Server Error: …`, with the start of the body in one line.
-pub(super) fn describe(status: u16, body: &str) -> String {
+pub(crate) fn describe(status: u16, body: &str) -> String {
     const QUOTED: usize = 300;
     let start: String = body.chars().take(4 * QUOTED).collect();
     let text = start.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -355,7 +355,7 @@ pub(super) fn describe(status: u16, body: &str) -> String {
 }
 
 /// The URL that a redirect points to, if it stays with the same scheme, host and port.
-pub(super) fn same_origin(base: &str, location: &str) -> Option<String> {
+pub(crate) fn same_origin(base: &str, location: &str) -> Option<String> {
     let base: Uri = base.parse().ok()?;
     let origin = |uri: &Uri| {
         let scheme = uri.scheme_str()?.to_ascii_lowercase();
@@ -370,7 +370,7 @@ pub(super) fn same_origin(base: &str, location: &str) -> Option<String> {
 }
 
 /// A URL as it may be shown: without user, query and fragment, which may be secret.
-pub(super) fn shown(url: &str) -> String {
+pub(crate) fn shown(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     match plain.split_once("://") {
         Some((scheme, rest)) => {

@@ -89,6 +89,7 @@ impl Fixture {
         let headers = [("X-Own", "yes"), ("Accept", "nonsense")];
         let def = ServerDef {
             alias_of: None,
+            document: None,
             name: "web".into(),
             transport: Transport::Http {
                 url: self.url.clone(),

@@ -10,6 +10,7 @@ use super::oauth::Access;
 use super::peer::{Hooks, Limits, Peer, Streams};
 use super::stdio::{Program, Stdio};
 use super::streamable::Streamable;
+use crate::config::declared::settings_for;
 use crate::config::inherit::inherited;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind, Result};
@@ -88,6 +89,9 @@ impl Connect<'_> {
                     None => Env::clone(env),
                 };
                 for (name, value) in own {
+                    env.set(name, value);
+                }
+                for (name, value) in settings_for(own, settings) {
                     env.set(name, value);
                 }
                 let stderr_tail = limit(settings.get(&settings::POOL_STDERR_TAIL));

@@ -34,6 +34,7 @@ done
 fn def(command: &str, args: &[&str]) -> ServerDef {
     ServerDef {
         alias_of: None,
+        document: None,
         name: "fixture".into(),
         transport: Transport::Stdio {
             command: command.into(),

@@ -329,6 +329,7 @@ pub(super) fn def(name: &str) -> ServerDef {
     let command = format!("run-{name}");
     ServerDef {
         alias_of: None,
+        document: None,
         name: name.into(),
         digest: util::digest([command.as_bytes()], 16),
         transport: Transport::Stdio { command, args: vec![], env: vec![], cwd: None },

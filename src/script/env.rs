@@ -301,11 +301,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_only_the_token_is_secret() {
+    fn names_are_unique_and_few_are_secret() {
         let names: HashSet<&str> = VARIABLES.iter().map(|v| v.name).collect();
         assert_eq!(names.len(), VARIABLES.len());
         let secret: Vec<&str> = VARIABLES.iter().filter(|v| v.secret).map(|v| v.name).collect();
-        assert_eq!(secret, ["MCPX_TRANSPORT_BEARER_TOKEN"]);
+        assert_eq!(secret, ["MCPX_TRANSPORT_BEARER_TOKEN", crate::config::declared::VARIABLE]);
     }
 
     #[test]

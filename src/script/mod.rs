@@ -29,7 +29,7 @@ pub use launcher::{Namespace, client_module, python_module};
 pub use named::{NamedScript, list as named_scripts};
 pub use plan::{Link, Local, Place, Plan, Prepared, RunSpec, Source, place, prepare};
 pub use records::LogRecord;
-pub use run::{Attended, Captured, Fed, Feed, Outcome, Stderr, attend, execute};
+pub use run::{Attended, Captured, Fed, Feed, Outcome, attend, execute};
 
 #[cfg(test)]
 mod tests;

@@ -58,6 +58,8 @@ pub struct RunSpec {
     pub env: Vec<(OsString, OsString)>,
     /// Collect everything into one document instead of passing it through.
     pub capture: bool,
+    /// Pass the output through, and have it heard on the way.
+    pub watched: bool,
     /// The export to call instead of the default one.
     pub export: Option<String>,
     /// Start the program itself, without what makes tools global and prints its value.
@@ -497,6 +499,7 @@ impl Prepared {
             files,
             channel,
             capture: self.spec.capture,
+            watched: self.spec.watched,
             timeout: self.timeout,
             kill_grace: self.kill_grace,
             capture_limit: self.capture_limit,
@@ -586,6 +589,8 @@ pub struct Plan {
     pub channel: Option<OwnedFd>,
     /// Collect everything into one document.
     pub capture: bool,
+    /// Pass the output through, and have it heard on the way.
+    pub watched: bool,
     /// How long it may run.
     pub timeout: Option<Duration>,
     /// How long it may take to leave after SIGTERM.

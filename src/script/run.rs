@@ -33,18 +33,6 @@ const RECORD_ROOM: usize = 64;
 /// Entries that were not written anew for so long are removed.
 const KEEP_ENTRIES: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// What appears on a script's stderr, when its output is passed through.
-#[derive(Debug)]
-pub enum Stderr<'a> {
-    /// Bytes, as they come.
-    Text(&'a [u8]),
-    /// A record of the script's `log`.
-    Log(&'a LogRecord),
-}
-
-/// Takes what appears on stderr; called from another thread. False when nobody reads it any more, which ends the script.
-pub type Sink = Box<dyn FnMut(Stderr) -> bool + Send>;
-
 /// The exit code of a run whose reader has left: that of SIGPIPE.
 const READER_LEFT: u8 = 128 + 13;
 
@@ -147,25 +135,26 @@ impl Outcome {
     }
 }
 
-/// Runs a plan to its end. `sink` gets stderr when the output is passed
-/// through and the client sends records; else stderr goes where that of mcpx goes.
+/// Runs a plan to its end. `feed` gets stderr when the output is passed through and the client
+/// sends records, and both when they are watched; else they go where those of mcpx go.
 ///
 /// # Errors
 /// `Unavailable` when a generated file cannot be written, `NoScript` when the program cannot be started.
-pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
+pub fn execute(mut plan: Plan, feed: Feed) -> Result<Outcome> {
     let fresh = write_files(&plan.files)?;
     let started = Instant::now();
     // On a terminal the script stays in our group: only the foreground group may
     // read from it, and Ctrl-C and Ctrl-Z then reach both of us as they should.
     let interactive = std::io::stdin().is_terminal();
-    let piped = plan.capture || plan.records;
+    let heard = plan.capture || plan.watched;
+    let piped = heard || plan.records;
     let child = proc::spawn(proc::Spawn {
         program: plan.program.clone(),
         args: std::mem::take(&mut plan.argv),
         env: std::mem::take(&mut plan.env),
         cwd: Some(plan.cwd.clone()),
         stdin: proc::Io::Inherit,
-        stdout: if plan.capture { proc::Io::Piped } else { proc::Io::Inherit },
+        stdout: if heard { proc::Io::Piped } else { proc::Io::Inherit },
         stderr: if piped { proc::Io::Piped } else { proc::Io::Inherit },
         fds: plan.channel.take().map(|fd| (fd, CHANNEL)).into_iter().collect(),
         own_group: !interactive,
@@ -176,24 +165,8 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
     .map_err(|e| Error::new(Kind::NoScript, format!("starting the script: {e}")))?;
     let given_up = forward_signals(&child, interactive, plan.kill_grace)?;
     let captured = plan.capture.then(|| Arc::new(Mutex::new(Captured::default())));
-    let mut readers = Vec::new();
-    if let (Some(stdout), Some(captured)) = (child.take_stdout(), &captured) {
-        let (captured, limit) = (captured.clone(), plan.capture_limit);
-        readers.push(reader("script-out", stdout, move |bytes| {
-            let captured = &mut *captured.lock().unwrap_or_else(PoisonError::into_inner);
-            keep(&mut captured.stdout, bytes, limit, "stdout", &mut captured.truncated);
-        })?);
-    }
     let left = Arc::new(AtomicBool::new(false));
-    if let Some(stderr) = child.take_stderr() {
-        let (left, child, grace) = (left.clone(), child.clone(), plan.kill_grace);
-        let leave = move || {
-            if !left.swap(true, Ordering::Relaxed) {
-                end_within(&child, grace);
-            }
-        };
-        readers.push(read_stderr(stderr, sink, leave, captured.clone(), plan.capture_limit)?);
-    }
+    let readers = read_output(&child, &plan, Some(feed), &left, &captured)?;
     let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
     drain(readers);
     let duration = started.elapsed();
@@ -205,7 +178,7 @@ pub fn execute(mut plan: Plan, sink: Sink) -> Result<Outcome> {
     Ok(Outcome { exit_code, duration, runtime: plan.runtime, ended, captured })
 }
 
-/// What an attended run says, piece by piece.
+/// What a run says, piece by piece.
 #[derive(Debug)]
 pub enum Fed<'a> {
     /// Standard output.
@@ -216,7 +189,8 @@ pub enum Fed<'a> {
     Log(&'a LogRecord),
 }
 
-/// Takes what an attended run says; called from other threads, one at a time. False ends the run.
+/// Takes what a run says; called from other threads, one at a time. False when nobody reads it any
+/// more, which ends the run.
 pub type Feed = Arc<Mutex<dyn FnMut(Fed) -> bool + Send>>;
 
 /// How a run is attended that belongs to no terminal.
@@ -261,6 +235,25 @@ pub fn attend(mut plan: Plan, attended: Attended) -> Result<Outcome> {
     }
     let captured = plan.capture.then(|| Arc::new(Mutex::new(Captured::default())));
     let left = Arc::new(AtomicBool::new(false));
+    let readers = read_output(&child, &plan, attended.feed, &left, &captured)?;
+    let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
+    drain(readers);
+    if fresh {
+        sweep(&plan.entry);
+    }
+    let (exit_code, ended) = conclude(exit, plan.timeout.filter(|_| late), &left, &AtomicBool::new(false));
+    let captured = captured.map(|c| std::mem::take(&mut *c.lock().unwrap_or_else(PoisonError::into_inner)));
+    Ok(Outcome { exit_code, duration: started.elapsed(), runtime: plan.runtime, ended, captured })
+}
+
+/// Reads what is piped of a script's output: into `captured` where the run is collected, else to `feed`.
+fn read_output(
+    child: &proc::Child,
+    plan: &Plan,
+    feed: Option<Feed>,
+    left: &Arc<AtomicBool>,
+    captured: &Option<Arc<Mutex<Captured>>>,
+) -> Result<Vec<Reader>> {
     let leave = {
         let (left, child, grace) = (left.clone(), child.clone(), plan.kill_grace);
         move || {
@@ -269,7 +262,6 @@ pub fn attend(mut plan: Plan, attended: Attended) -> Result<Outcome> {
             }
         }
     };
-    let feed = attended.feed;
     let fed = move |feed: &Option<Feed>, piece: Fed| match feed {
         Some(feed) => (feed.lock().unwrap_or_else(PoisonError::into_inner))(piece),
         None => true,
@@ -288,20 +280,10 @@ pub fn attend(mut plan: Plan, attended: Attended) -> Result<Outcome> {
         })?);
     }
     if let Some(stderr) = child.take_stderr() {
-        let sink: Sink = Box::new(move |piece| match piece {
-            Stderr::Text(bytes) => fed(&feed, Fed::Stderr(bytes)),
-            Stderr::Log(record) => fed(&feed, Fed::Log(record)),
-        });
+        let sink = move |piece: Fed| fed(&feed, piece);
         readers.push(read_stderr(stderr, sink, leave, captured.clone(), plan.capture_limit)?);
     }
-    let (exit, late) = wait(&child, plan.timeout, plan.kill_grace);
-    drain(readers);
-    if fresh {
-        sweep(&plan.entry);
-    }
-    let (exit_code, ended) = conclude(exit, plan.timeout.filter(|_| late), &left, &AtomicBool::new(false));
-    let captured = captured.map(|c| std::mem::take(&mut *c.lock().unwrap_or_else(PoisonError::into_inner)));
-    Ok(Outcome { exit_code, duration: started.elapsed(), runtime: plan.runtime, ended, captured })
+    Ok(readers)
 }
 
 /// Waits for the end of the output.
@@ -442,7 +424,7 @@ fn reader(name: &str, mut file: File, mut take: impl FnMut(&[u8]) + Send + 'stat
 
 fn read_stderr(
     file: File,
-    mut sink: Sink,
+    sink: impl Fn(Fed) -> bool + Send + 'static,
     leave: impl Fn() + Send + 'static,
     captured: Option<Arc<Mutex<Captured>>>,
     limit: u64,
@@ -454,8 +436,8 @@ fn read_stderr(
                 return captured.lock().unwrap_or_else(PoisonError::into_inner).take(piece, limit);
             }
             let wanted = match piece {
-                Piece::Text(text) => sink(Stderr::Text(text)),
-                Piece::Log(record) => sink(Stderr::Log(&record)),
+                Piece::Text(text) => sink(Fed::Stderr(text)),
+                Piece::Log(record) => sink(Fed::Log(&record)),
                 // Only a run that is collected sends those.
                 Piece::Result(_) | Piece::Emit(_) | Piece::Error(_) => true,
             };

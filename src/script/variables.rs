@@ -34,7 +34,7 @@ impl Setter {
             Setter::Hooks => "the hook runner",
             Setter::Events => "an event consumer",
             Setter::Pool => "the pool (every server that it starts)",
-            Setter::DeclaredApi => "the launcher of a declared API",
+            Setter::DeclaredApi => "the launcher of a declared program or API",
             Setter::Plugin => "the opencode plugin",
             Setter::PluginLoader => "the plugin loader",
         }
@@ -65,6 +65,10 @@ const fn row(
     readers: &'static str,
 ) -> Variable {
     Variable { name, setters, when, meaning, readers, secret: false }
+}
+
+const fn secret(row: Variable) -> Variable {
+    Variable { secret: true, ..row }
 }
 
 pub(super) const CLIENT: &str = "the generated client";
@@ -189,16 +193,13 @@ pub static VARIABLES: &[Variable] = &[
         "the number of a connected descriptor over which the client reaches the daemon without a permission; the client removes it from the environment",
         CLIENT,
     ),
-    Variable {
-        secret: true,
-        ..row(
-            "MCPX_TRANSPORT_BEARER_TOKEN",
-            &[Cli],
-            "whenever the daemon listens on TCP, with transport.bearerToken or without",
-            "a token of this run for the daemon's HTTP endpoint: it permits what the run's channel permits and ends with the run; it is in no generated file",
-            "the generated client; mcpx inside the script or shell; the plugin; also the setting transport.bearerToken",
-        )
-    },
+    secret(row(
+        "MCPX_TRANSPORT_BEARER_TOKEN",
+        &[Cli],
+        "whenever the daemon listens on TCP, with transport.bearerToken or without",
+        "a token of this run for the daemon's HTTP endpoint: it permits what the run's channel permits and ends with the run; it is in no generated file",
+        "the generated client; mcpx inside the script or shell; the plugin; also the setting transport.bearerToken",
+    )),
     row(
         "MCPX_SETTINGS",
         &[Cli, ExecService],
@@ -262,11 +263,18 @@ pub static VARIABLES: &[Variable] = &[
         "which instance of which daemon the server is: `<pid>.<start>.<number>`. When the instance ends, so does whatever else carries its value, however it detached itself; `env -u MCPX_INSTANCE` lets a process go",
         "the pool, in /proc, to end what a server has left",
     ),
+    secret(row(
+        crate::config::declared::VARIABLE,
+        &[DeclaredApi],
+        "a program or an API is declared as a server",
+        "the declaration as JSON, variables filled in. A declared program does not get it",
+        "`mcpx adapter serve`",
+    )),
     row(
-        "MCPX_API_DECLARATION_SHA256",
+        crate::config::declared::DIGEST,
         &[DeclaredApi],
         "always",
-        "the digest of the declaration, so that a server which was started for an older one is replaced",
+        "the digest of the declaration and of the document's state, so that a server which was started for an older one is replaced",
         "the pool, as a part of a server's definition",
     ),
     row(

@@ -10,6 +10,11 @@ pub(super) fn pages() -> [Vec<Value>; 2] {
     [everyday(), awkward()]
 }
 
+/// A text of this file as JSON. A large `json!` would be many times its size in code; a test reads them all.
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
 /// A tool that takes an object of `properties`, of which `required` must be given.
 fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Value {
     let mut schema = json!({"type": "object", "properties": properties});
@@ -43,7 +48,8 @@ fn everyday() -> Vec<Value> {
         }),
         &["city"],
     );
-    forecast["outputSchema"] = json!({
+    forecast["outputSchema"] = parsed(
+        r##"{
         "type": "object",
         "properties": {
             "city": {"type": "string"},
@@ -65,7 +71,8 @@ fn everyday() -> Vec<Value> {
                 "additionalProperties": false
             }
         }
-    });
+    }"##,
+    );
 
     let mut list = vec![
         tool(
@@ -129,10 +136,11 @@ fn awkward() -> Vec<Value> {
 /// template marks in texts, quotes in enums, tuples in both spellings, property
 /// names that are no identifiers, references through escaped pointers.
 fn hostile() -> Value {
-    json!({
+    parsed(
+        r##"{
         "name": "hostile",
         "title": "Hostile `schema` */ ${title}",
-        "description": "Has a hostile schema: */ ends a comment, /* opens one, `quotes` \"of\" 'each' kind, ${template}, \\u0041, a\u{2028}line separator.\nSecond line. @deprecated",
+        "description": "Has a hostile schema: */ ends a comment, /* opens one, `quotes` \"of\" 'each' kind, ${template}, \\u0041, a\u2028line separator.\nSecond line. @deprecated",
         "inputSchema": {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
@@ -185,5 +193,22 @@ fn hostile() -> Value {
             },
             "required": ["version"]
         }
-    })
+    }"##,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_has_what_its_text_says() {
+        let pages = pages();
+        let all: Vec<&Value> = pages.iter().flatten().collect();
+        assert!(all.iter().all(|tool| tool["inputSchema"]["type"] == "object"), "{all:?}");
+        let named = |name: &str| all.iter().find(|tool| tool["name"] == name).unwrap();
+        assert_eq!(named("forecast")["outputSchema"]["required"][2], "days");
+        let description = named("hostile")["description"].as_str().unwrap();
+        assert!(description.contains("\\u0041, a\u{2028}line separator.\nSecond"), "{description}");
+    }
 }

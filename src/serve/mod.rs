@@ -3,6 +3,7 @@
 //! table, the tools of all servers under names of its own. Also the
 //! demonstration server. Knows nothing of the command line.
 
+pub mod adapter;
 mod backend;
 mod channel;
 pub mod demo;

@@ -1,6 +1,7 @@
 //! Defines every setting. The order of `ALL` is the order of the documentation;
 //! the defaults are in `defaults.json`, and a test holds the two together.
 
+mod adapters;
 mod daemon;
 mod exec;
 mod general;
@@ -11,6 +12,7 @@ mod serve;
 mod servers;
 
 use super::declared::Declared;
+pub use adapters::*;
 pub use daemon::*;
 pub use exec::*;
 pub use general::*;
@@ -48,6 +50,10 @@ pub static ALL: &[&dyn Declared] = &[
     &MCP_MAX_MESSAGE,
     &MCP_MAX_DEPTH,
     &MCP_VALIDATE_ARGUMENTS,
+    &ADAPTERS_TIMEOUT,
+    &ADAPTERS_MAX_OUTPUT,
+    &ADAPTERS_MAX_DOCUMENT,
+    &ADAPTERS_MAX_SCHEMA,
     &OAUTH_CLIENT_METADATA_URL,
     &OAUTH_CALLBACK_PORT,
     &OAUTH_BROWSER,

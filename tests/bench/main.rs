@@ -1,10 +1,12 @@
 //! Prints what mcpx costs: medians on this machine, beside the budgets, beside
 //! the same work without mcpx, and beside comparable programs where
-//! `make bench-tools` has installed them. Writes nothing outside a temporary directory.
+//! `make bench-tools` has installed them. Writes nothing outside a temporary directory,
+//! unless it is told to keep the page.
 
 // A program of the tests, not of mcpx.
 #![allow(clippy::disallowed_methods)]
 
+mod growth;
 mod peers;
 mod raw;
 mod scene;
@@ -24,12 +26,15 @@ const SLOW: usize = 5;
 
 fn main() {
     // `cargo bench` passes `--bench`; a word chooses the parts to run.
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let parts: [(&str, fn()); 5] = [
+    let mut wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    // `write` keeps what is printed as docs/benchmarks.md.
+    let write = wanted.iter().position(|w| w == "write").map(|at| wanted.remove(at)).is_some();
+    let parts: [(&str, fn()); 6] = [
         ("commands", commands),
         ("programs", programs),
         ("size", size),
         ("large", large),
+        ("growth", growth::measure),
         ("peers", peers::compare),
     ];
     if let Some(unknown) = wanted.iter().find(|w| !parts.iter().any(|(name, _)| name == w)) {
@@ -42,6 +47,41 @@ fn main() {
             part();
         }
     }
+    if write {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md");
+        let mut page = format!("{}{}", preface(), table::page());
+        if let Some(picture) = growth::picture() {
+            let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.svg");
+            std::fs::write(beside, picture).expect("docs/benchmarks.svg");
+            page.push_str("\n![Cost by the number of servers and of commands at once](benchmarks.svg)\n");
+        }
+        std::fs::write(path, page).expect("docs/benchmarks.md");
+        println!("\nwrote {path}");
+    }
+}
+
+/// What was measured, where and when.
+fn preface() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/cpuinfo");
+    let model = info
+        .lines()
+        .find_map(|l| l.strip_prefix("model name"))
+        .unwrap_or("")
+        .trim_start_matches(['\t', ':', ' ']);
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let load = read("/proc/loadavg");
+    let load = load.split(' ').next().unwrap_or("");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_millis());
+    let day = mcpx::util::iso8601(u64::try_from(now).unwrap_or(0));
+    format!(
+        "# Benchmarks\n\nWritten by `make bench-docs` on {}, mcpx {}, Linux {}, {cores} × {model}, load {load} at the end. \
+         Medians; the ratio is to the same without mcpx, or of the other program to mcpx.\n",
+        day.split('T').next().unwrap_or(""),
+        env!("CARGO_PKG_VERSION"),
+        kernel.trim(),
+    )
 }
 
 /// The median, in milliseconds, of what `once` takes; the first run is not counted.

@@ -1,4 +1,15 @@
-//! Prints rows of figures.
+//! Prints rows of figures, and keeps them as a page.
+
+use std::fmt::Write;
+use std::sync::Mutex;
+
+/// The tables so far, as Markdown.
+static PAGE: Mutex<String> = Mutex::new(String::new());
+
+/// What has been printed, as Markdown.
+pub fn page() -> String {
+    PAGE.lock().expect("one thread").clone()
+}
 
 /// One figure, and what to compare it with.
 pub struct Row {
@@ -48,6 +59,7 @@ impl Table {
     }
     /// Prints it.
     pub fn print(&self) {
+        self.keep();
         let width = self.rows.iter().map(|r| r.name.chars().count()).max().unwrap_or(0).max(44);
         println!("\n{:<width$} {:>10} {:>10} {:>8}", self.title, "median", "over", "ratio");
         for row in &self.rows {
@@ -60,6 +72,26 @@ impl Table {
                 _ => String::new(),
             };
             println!("{:<width$} {:>10.3} {over:>10} {ratio:>8}  {verdict}", row.name, row.value);
+        }
+    }
+}
+
+impl Table {
+    /// Keeps it for the page, ratios first.
+    fn keep(&self) {
+        let mut page = PAGE.lock().expect("one thread");
+        let _ = writeln!(page, "\n## {}\n\n| | ratio | median | over | budget |", self.title);
+        page.push_str("| --- | ---: | ---: | ---: | --- |\n");
+        for row in &self.rows {
+            let base = row.base.filter(|b| *b > 0.0);
+            let ratio = base.map_or(String::new(), |b| format!("**{:.2}**", row.value / b));
+            let over = base.map_or(String::new(), |b| format!("{:+.3}", row.value - b));
+            let verdict = match (row.budget, row.extra_budget, base) {
+                (Some(most), _, _) => verdict(row.value, most, "budget"),
+                (_, Some(most), Some(b)) => verdict(row.value - b, most, "budget above the base,"),
+                _ => String::new(),
+            };
+            let _ = writeln!(page, "| {} | {ratio} | {:.3} | {over} | {verdict} |", row.name, row.value);
         }
     }
 }

@@ -6,6 +6,8 @@
 
 mod harness;
 
+mod adapters;
+mod apis;
 mod autostart;
 mod big;
 mod browsers;
@@ -42,6 +44,7 @@ mod plugin_opencode;
 mod python;
 mod real_servers;
 mod remote;
+mod report;
 mod resources;
 mod run_scripts;
 mod script_options;
@@ -54,4 +57,5 @@ mod settings;
 mod soak;
 mod stats;
 mod typecheck;
+mod ui;
 mod versions;

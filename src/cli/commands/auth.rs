@@ -1,6 +1,7 @@
 //! `mcpx auth`: logs in to HTTP servers, shows the logins, ends them.
 
 use super::super::args::usage;
+use super::super::browser;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::{Cx, World};
 use super::super::interrupt::Interrupt;
@@ -10,11 +11,10 @@ use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::mcp::Cancel;
 use crate::mcp::oauth::{Browser, LoggedIn, Login, Record, Store, forget, login};
-use crate::proc::{self, Io, Spawn};
+use crate::proc;
 use crate::settings;
 use crate::util::{Env, did_you_mean, iso8601, now_ms};
 use serde_json::{Value, json};
-use std::ffi::OsString;
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -256,36 +256,7 @@ impl Browser for Person<'_> {
         if self.pasted.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             note("then paste the address at which the browser ended (it need not show a page):");
         }
-        let default = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-        let name = match self.program.as_str() {
-            "none" => return Ok(()),
-            "" => default,
-            name => name,
-        };
-        // Who has no browser here has the address above.
-        let Ok(program) = proc::find_program(name.as_ref(), self.env, self.cwd) else {
-            if !self.program.is_empty() {
-                note(&format!("there is no {name} to open it with"));
-            }
-            return Ok(());
-        };
-        let spawn = Spawn {
-            program,
-            args: vec![OsString::from(url)],
-            env: self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-            cwd: Some(self.cwd.clone()),
-            stdin: Io::Null,
-            stdout: Io::Null,
-            stderr: Io::Null,
-            fds: Vec::new(),
-            own_group: true,
-            own_session: true,
-            die_with_parent: false,
-            marked: false,
-        };
-        if let Err(e) = proc::spawn(spawn) {
-            note(&format!("{name} could not be started: {e}"));
-        }
+        browser::open(&self.program, url, self.env, self.cwd);
         Ok(())
     }
 

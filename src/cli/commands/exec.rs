@@ -27,6 +27,7 @@ pub const FLAGS: &[Flag] = &[
     Flag::switch("no-launcher", "Start the program itself: no globals, and its value is not printed"),
     Flag::switch("remote", "Run it where the daemon is; short for --exec-where daemon"),
     Flag::switch("stdin", "With --remote: send standard input along, once it has ended"),
+    Flag::value("report", "FILE", "Write how it ended into this file, as a JUnit report"),
     Flag::switch("dry-run", "Print what would run, and run nothing"),
     Flag::switch("explain", "Say which runtime was chosen, and why"),
 ];

@@ -3,6 +3,8 @@
 
 use super::command::Command;
 
+pub mod adapter;
+pub mod api;
 pub mod auth;
 pub mod call;
 pub mod catalog;
@@ -51,6 +53,7 @@ pub mod stop;
 pub mod task;
 pub mod tools;
 pub mod types;
+pub mod ui;
 pub mod version;
 
 /// Every command.
@@ -71,8 +74,10 @@ pub static COMMANDS: &[&Command] = &[
     &scripts::COMMAND,
     &client::COMMAND,
     &serve::COMMAND,
+    &api::COMMAND,
     &permissions::COMMAND,
     &status::COMMAND,
+    &ui::COMMAND,
     &events::COMMAND,
     &log::COMMAND,
     &stats::COMMAND,
@@ -101,6 +106,7 @@ pub static COMMANDS: &[&Command] = &[
     &version::COMMAND,
     &help::COMMAND,
     &demo_server::COMMAND,
+    &adapter::COMMAND,
     &guard::COMMAND,
     &complete::COMMAND,
     &docs::COMMAND,

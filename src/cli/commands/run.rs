@@ -26,6 +26,10 @@ pub static COMMAND: Command = Command {
         example("mcpx run report --format json", "a named script; the flag is its own"),
         example("mcpx run --timeout 1m --dry-run report", "what would run"),
         example("mcpx run --export summary report.mjs", "another function of the same file"),
+        example(
+            "mcpx run --report junit.xml checks/smoke.ts",
+            "in CI: passes everything through, and writes a report",
+        ),
         example("mcpx run --env-file .env --env DEBUG=1 report", "with variables"),
     ],
     run,

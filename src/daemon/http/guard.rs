@@ -2,12 +2,25 @@
 //! Knows nothing of the listener.
 
 use crate::api::http::Headers;
+use crate::api::page;
 use crate::error::{Error, Kind};
 use std::net::{IpAddr, SocketAddr};
+
+/// Whose token a request brought.
+pub enum Who<T> {
+    /// The daemon's own.
+    Owner,
+    /// That of the page, which may only look.
+    Looker,
+    /// Another's.
+    Other(T),
+}
 
 /// What a request must bring.
 pub struct Guard {
     token: String,
+    /// The token of the page.
+    page: String,
     /// The names under which this listener may be addressed.
     hosts: Vec<String>,
     /// It is reached from other machines, under whatever address they have for it.
@@ -22,7 +35,7 @@ impl Guard {
         if address.ip().is_loopback() {
             hosts.extend([format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
         }
-        Guard { token, hosts, wide: !address.ip().is_loopback() }
+        Guard { page: page::token(&token), token, hosts, wide: !address.ip().is_loopback() }
     }
 
     /// Whether a request that says this host means us. A page in a browser that was led here by a
@@ -39,13 +52,36 @@ impl Guard {
     }
 
     /// Lets a request in, or says why not and with which status. `further` are names that are ours as
-    /// well, `header` gives every value of a header, `other` what another token than the daemon's own belongs to.
+    /// well, `other` gives what another token than the daemon's own belongs to.
     pub fn check<T>(
         &self,
         further: &[String],
         headers: &Headers,
         other: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, (Error, u16)> {
+    ) -> Result<Who<T>, (Error, u16)> {
+        self.check_place(further, headers)?;
+        let given = headers.all("authorization").collect::<Vec<&str>>();
+        let token = match &given[..] {
+            [value] => bearer(value),
+            _ => None,
+        };
+        let is = |token: &str, known: &String| same(token.as_bytes(), known.as_bytes());
+        let whose = match token {
+            Some(token) if is(token, &self.token) => Some(Who::Owner),
+            Some(token) if is(token, &self.page) => Some(Who::Looker),
+            Some(token) => other(token).map(Who::Other),
+            None => None,
+        };
+        whose.ok_or_else(|| {
+            let error = Error::new(Kind::Refused, "the bearer token is missing or wrong");
+            let hint = "send Authorization: Bearer <token>; the daemon's info file has the token";
+            (error.hint(hint), 401)
+        })
+    }
+
+    /// What every request must fulfil, also one that needs no token: it means us, it is no page's of
+    /// another place, and it is told where its body ends.
+    pub fn check_place(&self, further: &[String], headers: &Headers) -> Result<(), (Error, u16)> {
         let header = |name| headers.all(name).collect::<Vec<&str>>();
         let refuse = |what: &str, status| Err((Error::new(Kind::Refused, what), status));
         match &header("host")[..] {
@@ -55,28 +91,11 @@ impl Guard {
                 return Err((error.hint("transport.hosts lists the names that it answers to"), 403));
             }
         }
-        // Programs send no Origin; a browser's page has no business here.
+        // Programs send none, and neither does our own page for what it reads (Fetch, 3.2): any other
+        // page has no business here.
         if !header("origin").is_empty() {
             return refuse("requests from web pages are not served", 403);
         }
-        let given = header("authorization");
-        let token = match &given[..] {
-            [value] => bearer(value),
-            _ => None,
-        };
-        let whose = match token {
-            Some(token) if same(token.as_bytes(), self.token.as_bytes()) => Some(None),
-            Some(token) => other(token).map(Some),
-            None => None,
-        };
-        let whose = match whose {
-            Some(whose) => whose,
-            None => {
-                let error = Error::new(Kind::Refused, "the bearer token is missing or wrong");
-                let hint = "send Authorization: Bearer <token>; the daemon's info file has the token";
-                return Err((error.hint(hint), 401));
-            }
-        };
         // tiny_http takes a length that it cannot read for none, and the body for another request.
         match &header("content-length")[..] {
             [] => {}
@@ -87,7 +106,7 @@ impl Guard {
             }
             _ => return refuse("Content-Length is not one number", 400),
         }
-        Ok(whose)
+        Ok(())
     }
 }
 
@@ -140,6 +159,19 @@ mod tests {
         assert_eq!(check(&[host, host, token]), 403);
         assert_eq!(check(&[host, token, ("origin", "http://127.0.0.1:80")]), 403);
         assert_eq!(check(&[host, token, ("origin", "null")]), 403);
+    }
+
+    #[test]
+    fn the_pages_token_is_told_from_the_daemons() {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), "secret".into());
+        let who = |token: &str| {
+            let pairs = [("host", "127.0.0.1:80".into()), ("authorization", format!("Bearer {token}"))];
+            let headers = Headers(pairs.map(|(n, v): (&str, String)| (n.to_owned(), v)).into());
+            guard.check(&[], &headers, |_| None::<()>)
+        };
+        assert!(matches!(who("secret"), Ok(Who::Owner)));
+        assert!(matches!(who(&page::token("secret")), Ok(Who::Looker)));
+        assert!(who(&page::token("other")).is_err());
     }
 
     #[test]

@@ -11,11 +11,13 @@ mod guard;
 mod warden;
 
 use self::gone::Waiting;
-use self::guard::Guard;
+use self::guard::{Guard, Who};
 use self::warden::{Served, Warden};
 use super::router::{self, Answer, Asked, Asker, Origin, Response};
 use super::state::Daemon;
 use crate::api::http::{Headers, Method};
+use crate::api::page;
+use crate::api::uri;
 use crate::api::wire::SETTINGS_HEADER;
 use crate::error::{Error, Kind, Result};
 use crate::log;
@@ -258,8 +260,25 @@ impl Worker {
                 .collect(),
         );
         let further = daemon.current().settings.get(&settings::TRANSPORT_HOSTS);
-        let run = match self.shared.guard.check(&further, &headers, |token| daemon.runs.of_token(token)) {
-            Ok(run) => run,
+        let Some(method) = Method::from_word(&request.method().to_string()) else {
+            respond(request, Answer::error(&Error::new(Kind::Usage, "no such method"), Some(501)));
+            return;
+        };
+        let path = uri::split(request.url()).0;
+        // There is nothing to see on the page without a token.
+        let who = match page::is_page(method, path) {
+            true => self.shared.guard.check_place(&further, &headers).map(|()| Who::Looker),
+            false => self.shared.guard.check(&further, &headers, |token| daemon.runs.of_token(token)),
+        };
+        let run = match who {
+            Ok(Who::Owner) => None,
+            Ok(Who::Other(run)) => Some(run),
+            Ok(Who::Looker) if page::permits(method, path) => None,
+            Ok(Who::Looker) => {
+                let error = Error::new(Kind::Refused, format!("the page's token does not permit {path}"));
+                respond(request, Answer::error(&error, Some(403)));
+                return;
+            }
             Err((error, status)) => {
                 respond(request, Answer::error(&error, Some(status)));
                 return;
@@ -286,10 +305,6 @@ impl Worker {
             respond(request, Answer::error(&error, Some(431)));
             return;
         }
-        let Some(method) = Method::from_word(&request.method().to_string()) else {
-            respond(request, Answer::error(&Error::new(Kind::Usage, "no such method"), Some(501)));
-            return;
-        };
         let limit = current.limits.body;
         drop(current);
         let body = match read_body(&mut request, limit, &served) {

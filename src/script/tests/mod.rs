@@ -7,7 +7,7 @@ mod profiles;
 mod transports;
 
 use super::runtimes::{JsKind, Search, Version, version};
-use super::{Faults, Link, Local, Namespace, Outcome, RunSpec, Source, execute, prepare};
+use super::{Faults, Fed, Link, Local, Namespace, Outcome, RunSpec, Source, execute, prepare};
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{FlagValue, Layers, Settings};
@@ -15,6 +15,7 @@ use crate::util::Env;
 use peer::Peer;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// A runtime under test.
 #[derive(Clone, Debug)]
@@ -111,6 +112,7 @@ impl Stage {
             cwd: self.work(),
             env: Vec::new(),
             capture: true,
+            watched: false,
             export: None,
             bare: false,
         };
@@ -137,7 +139,7 @@ impl Stage {
             link.channel = None;
             link.socket = PathBuf::new();
         }
-        let outcome = execute(prepared.plan(link), Box::new(|_| true))?;
+        let outcome = execute(prepared.plan(link), Arc::new(Mutex::new(|_: Fed| true)))?;
         let document = serde_json::from_str(&outcome.document().unwrap()).unwrap();
         Ok((outcome, document))
     }
