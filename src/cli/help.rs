@@ -14,6 +14,11 @@ const WIDTH: usize = 80;
 
 /// What `mcpx` alone prints.
 pub fn overview() -> String {
+    overview_with(&[])
+}
+
+/// The same with the plugins that were found.
+pub fn overview_with(plugins: &[String]) -> String {
     let mut out = String::from(
         "mcpx puts all of your MCP servers behind one command.\n\nusage: mcpx <command> [<flags>] [<arguments>]\n",
     );
@@ -23,6 +28,9 @@ pub fn overview() -> String {
         for c in COMMANDS.iter().filter(|c| c.group == *group) {
             let _ = writeln!(out, "  {:names$}  {}", c.name, c.summary);
         }
+    }
+    if !plugins.is_empty() {
+        let _ = writeln!(out, "\nPlugins\n  {}", wrap(&plugins.join(", "), 2));
     }
     out.push_str("\nTopics, for mcpx help <topic>\n");
     let topics: Vec<&str> = TOPICS.iter().map(|t| t.name).collect();

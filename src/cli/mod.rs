@@ -16,6 +16,7 @@ pub mod interrupt;
 pub mod locking;
 pub mod man;
 pub mod out;
+pub mod plugins;
 pub mod progress;
 pub mod questions;
 pub mod remote;
@@ -29,6 +30,8 @@ pub mod topics;
 pub mod typecheck;
 
 use crate::error::{Error, Kind};
+use crate::paths::Dirs;
+use crate::proc;
 use crate::util::Env;
 use cx::Cx;
 use std::ffi::OsString;
@@ -38,9 +41,15 @@ pub fn run(argv: Vec<OsString>) -> u8 {
     let mut out = out::Out::stdout();
     let env = Env::current();
     let json_typed = args::wants_json(&argv);
+    if let Some(code) = plugin(&argv, &env) {
+        return finish(code, &mut out, json_typed);
+    }
     let outcome = match args::parse(argv) {
         Ok(args::Parsed::Overview) if json_typed => out.json(&help::overview_json()).map(|()| 0),
-        Ok(args::Parsed::Overview) => out.line(help::overview().trim_end()).map(|()| 0),
+        Ok(args::Parsed::Overview) => {
+            let names: Vec<String> = plugins_of(&env).into_keys().collect();
+            out.line(help::overview_with(&names).trim_end()).map(|()| 0)
+        }
         Ok(args::Parsed::Help(command)) if json_typed => {
             let body = serde_json::json!({"ok": true, "command": help::command_json(command)});
             out.json(&body).map(|()| 0)
@@ -55,9 +64,40 @@ pub fn run(argv: Vec<OsString>) -> u8 {
             let code = finish(outcome, &mut cx.out, json);
             return interrupt::ended().unwrap_or(code);
         }
-        Err(e) => Err(e),
+        Err(e) => Err(with_plugins(e, &env)),
     };
     finish(outcome, &mut out, json_typed)
+}
+
+/// Becomes the plugin that the first word names, unless it is a command of ours.
+fn plugin(argv: &[OsString], env: &Env) -> Option<Result<u8, Error>> {
+    let (name, args) = argv.get(1..)?.split_first()?;
+    // Looked at first, because it is what nearly every command line has.
+    if args::find_command(name).is_ok() || name.as_encoded_bytes().starts_with(b"-") {
+        return None;
+    }
+    let (dirs, cwd) = (Dirs::from_env(env, proc::uid()).ok(), cx::working_directory().ok()?);
+    let program = plugins::find(name, env, dirs.as_ref(), &cwd)?;
+    Some(plugins::become_it(&program, args, env, dirs.as_ref(), &cwd))
+}
+
+/// An unknown command may be a mistyped plugin.
+fn with_plugins(e: Error, env: &Env) -> Error {
+    let typed = e.message().strip_prefix("there is no command \"").and_then(|rest| rest.strip_suffix('"'));
+    let near = typed.and_then(|typed| {
+        let names = plugins_of(env);
+        crate::util::did_you_mean(typed, names.keys().map(String::as_str))
+    });
+    match (near, e.hint_text()) {
+        (Some(near), Some("mcpx --help lists the commands")) => e.hint(near),
+        _ => e,
+    }
+}
+
+/// The plugins that there are.
+fn plugins_of(env: &Env) -> std::collections::BTreeMap<String, std::path::PathBuf> {
+    let dirs = Dirs::from_env(env, proc::uid()).ok();
+    cx::working_directory().map(|cwd| plugins::all(env, dirs.as_ref(), &cwd)).unwrap_or_default()
 }
 
 /// Flushes, reports an error where it belongs, and gives the exit code.

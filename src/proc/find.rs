@@ -70,6 +70,11 @@ enum Unusable {
     Other(String),
 }
 
+/// Whether a path names a file that may be executed.
+pub fn is_program(path: &Path) -> bool {
+    usable(path).is_ok()
+}
+
 fn usable(path: &Path) -> Result<(), Unusable> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,

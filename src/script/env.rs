@@ -162,6 +162,11 @@ pub fn consumer_env(session: &str, endpoint: &str) -> Vec<(&'static str, OsStrin
     ]
 }
 
+/// What a discovered plugin gets on top of the environment of the command that it became.
+pub fn plugin_env(session: &str, socket: &Path) -> Vec<(&'static str, OsString)> {
+    vec![("MCPX_SESSION_ID", session.into()), ("MCPX_SOCKET", socket.into())]
+}
+
 /// Whether a part sets variables of the exec service's runs.
 fn is_served(setter: &Setter) -> bool {
     matches!(setter, Setter::ExecService | Runner)
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_and_consumers_get_exactly_what_the_table_says() {
+    fn hooks_consumers_and_plugins_get_exactly_what_the_table_says() {
         let of = |setter: Setter| -> HashSet<&str> {
             VARIABLES.iter().filter(|v| v.setters.contains(&setter)).map(|v| v.name).collect()
         };
@@ -286,6 +291,8 @@ mod tests {
         assert_eq!(hook, of(Setter::Hooks));
         let consumer: HashSet<&str> = consumer_env("", "").into_iter().map(|(name, _)| name).collect();
         assert_eq!(consumer, of(Setter::Events));
+        let plugin: HashSet<&str> = plugin_env("", Path::new("")).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(plugin, of(Setter::PluginLoader));
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod oauth;
 mod orphans;
 mod permissions;
 mod plugin;
+mod plugin_commands;
 mod plugin_core;
 mod plugin_opencode;
 mod python;

@@ -4,6 +4,7 @@
 use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::{Cx, working_directory};
+use super::super::plugins;
 use super::super::table::{Cell, Table, Tone};
 use crate::error::{Error, Kind, Result};
 use crate::plugin::{self, OPENCODE, State, Step};
@@ -121,15 +122,21 @@ fn list(cx: &mut Cx) -> Result<u8> {
             installed.push(json!({"place": place, "path": root, "state": state}));
         }
     }
+    let found = plugins::all(&cx.env, Some(&cx.dirs()?), &working_directory()?);
     if cx.json() {
-        let row = json!({"name": "opencode", "kind": "editor", "installed": installed});
-        cx.out.json(&json!({"ok": true, "plugins": [row]}))?;
+        let mut rows = vec![json!({"name": "opencode", "kind": "editor", "installed": installed})];
+        rows.extend(found.iter().map(|(name, path)| json!({"name": name, "kind": "command", "path": path})));
+        cx.out.json(&json!({"ok": true, "plugins": rows}))?;
         return Ok(0);
     }
     let places: Vec<&str> = installed.iter().filter_map(|i| i["place"].as_str()).collect();
-    let mut table = Table::new(&["PLUGIN", "KIND", "INSTALLED FOR"]);
+    let mut table = Table::new(&["PLUGIN", "KIND", "WHERE"]);
     let places = if places.is_empty() { "-".to_owned() } else { places.join(", ") };
     table.row(vec![Cell::new("opencode").tone(Tone::Strong), Cell::new("editor"), Cell::new(places)]);
+    for (name, path) in &found {
+        let path = Cell::new(path.display().to_string());
+        table.row(vec![Cell::new(name).tone(Tone::Strong), Cell::new("command"), path]);
+    }
     let text = table.render(cx.width(), cx.color());
     cx.out.text(&text)?;
     Ok(0)

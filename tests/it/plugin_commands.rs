@@ -1,0 +1,55 @@
+//! Programs that are commands: `mcpx-NAME` is `mcpx NAME`.
+
+use crate::harness::World;
+use std::os::unix::fs::PermissionsExt;
+
+fn program(world: &World, path: &str, text: &str) {
+    world.write(path, text);
+    let real = world.dir().join(path);
+    std::fs::set_permissions(real, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A world with `mcpx-weather` on PATH, which prints what it was told and ends with 7.
+fn world() -> World {
+    let world = World::demo();
+    program(
+        &world,
+        "tools/mcpx-weather",
+        "#!/bin/sh\necho \"$# $1 [$2]\"\necho \"session $MCPX_SESSION_ID\"\necho \"socket $MCPX_SOCKET\"\nexit 7\n",
+    );
+    world.link("mcpx-weather", &world.dir().join("tools/mcpx-weather"));
+    world
+}
+
+#[test]
+fn a_program_of_that_name_is_a_command() {
+    let world = world();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let socket = world.infos()[0]["socket"].as_str().unwrap().to_owned();
+    let command = world.mcpx(["weather", "--json", "a b"]).env("MCPX_SESSION_ID", "work");
+    command.stdout(&format!("2 --json [a b]\nsession work\nsocket {socket}\n")).status(7).check();
+    world.mcpx(["--help"]).stdout_has("Plugins\n  weather\n").check();
+    world.mcpx(["plugin", "list"]).run().says(&["weather", "command", "mcpx-weather"]);
+    world.mcpx(["wether"]).status(2).stderr_has("did you mean \"weather\"").check();
+}
+
+#[test]
+fn a_command_of_our_own_is_never_replaced() {
+    let world = World::demo();
+    program(&world, "tools/mcpx-ls", "#!/bin/sh\necho stolen\n");
+    program(&world, "tools/mcpx-bad.sh", "#!/bin/sh\necho stolen\n");
+    world.write("tools/mcpx-plain", "not a program");
+    for name in ["mcpx-ls", "mcpx-bad.sh", "mcpx-plain"] {
+        world.link(name, &world.dir().join("tools").join(name));
+    }
+    world.mcpx(["ls"]).stdout_has("demo").check();
+    let list = world.mcpx(["--json", "plugin", "list"]).run().json();
+    assert_eq!(list["plugins"].as_array().unwrap().len(), 1, "{list}");
+    for word in ["plain", "bad.sh", "nothing"] {
+        world.mcpx([word]).status(2).any_stderr().check();
+    }
+    // One of the user's own comes before PATH.
+    let own = "../home/.config/mcpx/plugins/mcpx-mine";
+    program(&world, own, "#!/bin/sh\necho mine\n");
+    world.mcpx(["mine"]).stdout("mine\n").check();
+}
