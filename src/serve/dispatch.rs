@@ -181,7 +181,7 @@ fn instructions(session: &Session, ask: &Ask<'_>) -> String {
     if session.options.code {
         out.push_str(
             "mcpx reaches the MCP servers of this machine. Find tools with mcpx_search or mcpx_discover, read their \
-             types with mcpx_types, then call one with mcpx_call.",
+             types with mcpx_types, then call one with mcpx_call, or run a program over several with mcpx_exec.",
         );
     }
     let known = operation(session, "servers", &json!({}), ask).unwrap_or_default();

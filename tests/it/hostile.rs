@@ -173,7 +173,8 @@ fn a_half_closed_connection_is_answered_or_ends_its_call() {
         wire.half_close();
         let said = until_ended(&mut *wire);
         if tcp {
-            assert!(!target.world.received("fake", "notifications/cancelled").is_empty());
+            let told = || !target.world.received("fake", "notifications/cancelled").is_empty();
+            wait_until("the server to be told", || told().then_some(()));
         } else {
             assert!(said.starts_with("HTTP/1.1 200"), "{said}");
         }

@@ -292,7 +292,10 @@ fn a_list_that_changes_is_told() {
     let _ = host.rest();
     let _ = host.call("fake__grow", json!({}));
     let _ = host.notified("notifications/tools/list_changed");
-    assert_eq!(host.tools().len(), before + 1);
+    // That may have been the one about the first look at the server.
+    while host.tools().len() != before + 1 {
+        let _ = host.notified("notifications/tools/list_changed");
+    }
 }
 
 #[test]
