@@ -5,7 +5,7 @@
 use super::answers;
 use super::exec_hooks::{Hooks, Phase};
 use super::exec_stream;
-use super::router::{Asker, Body, Done, Response};
+use super::router::{Asker, Body, Done, Origin, Response};
 use super::runs::{Run, Tie};
 use super::state::Daemon;
 use crate::api::Client;
@@ -174,6 +174,16 @@ fn prepare(daemon: &Arc<Daemon>, wanted: &mut Wanted, asker: &Asker<'_>) -> Resu
             Kind::Refused,
             "this daemon runs no programs for others: exec.enabled is off",
         ));
+    }
+    // A token that nobody configured is for programs of this user, and a sandboxed one may be able
+    // to read it; by TCP nobody sees which process asks, so it must not be a way out of the sandbox.
+    let minted = daemon.current().settings.get(&settings::TRANSPORT_BEARER_TOKEN).is_empty();
+    if minted && matches!(asker.origin, Origin::Tcp) {
+        return Err(Error::new(
+            Kind::Refused,
+            "over TCP programs are run only for who brings a configured token",
+        )
+        .hint("ask on the unix socket, or set transport.bearerToken"));
     }
     let slot = Slot::take(daemon, &settings)?;
     let mut faults = Faults::default();

@@ -258,6 +258,12 @@ fn a_run_cannot_give_itself_more_than_it_has() {
     // By its own token, in a sandbox.
     let code = "const r = await fetch(Deno.env.get('MCPX_ENDPOINT') + '/v1/exec', {method: 'POST', body: '{\"code\":\"1\"}', headers: {authorization: 'Bearer ' + Deno.env.get('MCPX_TRANSPORT_BEARER_TOKEN')}}); return [r.status, (await r.json()).error.kind]";
     world.mcpx(["exec", "--permissions", "strict", code]).stdout("[403,\"refused\"]\n").check();
+    // By the daemon's own token, which a sandbox that reads everything can read.
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let info = world.state().join(format!("daemon-{}.json", world.infos()[0]["key"].as_str().unwrap()));
+    let code = "const { endpoint, token } = JSON.parse(Deno.readTextFileSync('INFO')); const r = await fetch(endpoint + '/v1/exec', {method: 'POST', body: '{\"code\":\"1\"}', headers: {authorization: 'Bearer ' + token}}); return [r.status, (await r.json()).error.kind]";
+    let code = code.replace("INFO", info.to_str().unwrap());
+    world.mcpx(["exec", "--permissions", "readnet", &code]).stdout("[403,\"refused\"]\n").check();
     // By the socket, which node's older permission model leaves open.
     let code = "const http = process.getBuiltinModule('http'); return await new Promise((done, fail) => { const r = http.request({socketPath: process.env.MCPX_SOCKET, path: '/v1/exec', method: 'POST'}, (a) => { let t = ''; a.on('data', (c) => t += c); a.on('end', () => done([a.statusCode, JSON.parse(t).error?.kind ?? t])) }); r.on('error', fail); r.end('{\"code\":\"1\"}') })";
     let node = ["exec", "--runtime", "node", "--permissions"];
