@@ -325,8 +325,8 @@ impl Cx {
         let typed = self.inv.settings.iter().map(|f| (f.key.as_str(), f.spelled.clone()));
         let preset =
             world.presets.iter().filter_map(|p| Some((p.key?, format!("{} of preset {}", p.flag, p.preset))));
-        // The level is this command's own as well, and was meant for it.
-        let of_daemon = |key: &str| of_daemon(key) && key != "logging.level";
+        // These are this command's own as well, and were meant for it.
+        let of_daemon = |key: &str| of_daemon(key) && key != "logging.level" && !key.starts_with("serve.");
         for (key, said) in typed.chain(preset).filter(|(key, _)| of_daemon(key)) {
             let Some(ours) = world.settings.explain(key) else { continue };
             let Ok(theirs) = client.json("GET", &format!("/v1/settings/{key}"), None) else { continue };

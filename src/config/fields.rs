@@ -12,7 +12,10 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     ("args", "its arguments, a list of texts"),
     ("env", "variables on top of the inherited ones, an object of texts"),
-    ("cwd", "its working directory; a relative one is taken from the file's directory"),
+    (
+        "cwd",
+        "its working directory; a relative one is taken from the file's directory, which is also where it runs without this, unless its scope stands for another place",
+    ),
     (
         "url",
         "instead of `command`: the address of a server that is already there, `http://` or `https://` (`serverUrl` and `httpUrl` mean the same)",

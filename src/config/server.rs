@@ -142,6 +142,11 @@ pub struct ServerDef {
 }
 
 impl ServerDef {
+    /// The directory that relative names in its definition are taken from.
+    pub fn base(&self) -> &Path {
+        settings::base_of(&self.source)
+    }
+
     /// Completes an alias by the server that it names, as `found` in the whole configuration.
     pub(super) fn complete(&mut self, found: Result<&ServerDef, Option<String>>) {
         let Some(of) = self.alias_of.clone() else { return };

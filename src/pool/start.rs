@@ -110,12 +110,14 @@ fn broken() -> Error {
 }
 
 /// The definition as this key's instance is started from it: one that stands
-/// for a place runs there, unless the definition names a directory itself.
+/// for a place runs there, and any other where its file is, unless the definition
+/// names a directory itself. Never where the daemon happens to be.
 fn placed(def: &Arc<ServerDef>, key: &Key) -> Arc<ServerDef> {
-    match (&def.transport, &key.place) {
+    let home = || Some(def.base().to_owned()).filter(|base| base.is_dir());
+    match (&def.transport, key.place.clone().or_else(home)) {
         (Transport::Stdio { command, args, env, cwd: None }, Some(place)) => {
             let (command, args, env) = (command.clone(), args.clone(), env.clone());
-            let transport = Transport::Stdio { command, args, env, cwd: Some(place.clone()) };
+            let transport = Transport::Stdio { command, args, env, cwd: Some(place) };
             Arc::new(ServerDef { transport, ..ServerDef::clone(def) })
         }
         _ => def.clone(),

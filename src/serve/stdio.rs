@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Requests that are carried out at once. Each has a thread; a host that sends
 /// more is answered that it is too fast, which none has been seen to be.
 const MOST: usize = 512;
-/// What only reads is still answered when the host has closed its end, as it is
-/// when requests come from a file; but not for longer than this.
+/// What was asked is still answered when the host has closed its end, as it is
+/// when requests come from a file; but what takes longer than this is cancelled.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Serves until `input` ends or `output` can no longer be written, and returns the
@@ -61,6 +61,8 @@ pub fn run(
             }
         }
     };
+    // Calls too: what was asked before the end is answered or refused, never the one or the other by chance.
+    working.wait(LAST_WORDS);
     session.hang_up_calls();
     working.wait(LAST_WORDS);
     session.end();

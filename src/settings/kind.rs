@@ -172,6 +172,11 @@ impl Kind {
             Kind::Secret if text.contains(['\0', '\n', '\r']) => {
                 Err("must be one line, without control characters".into())
             }
+            // Taken word for word it would be a secret that everybody knows who knows the file's form.
+            Kind::Secret if text.contains("${") => Err(
+                "variables are not filled in here; leave it out, and set the setting's own variable in the environment"
+                    .into(),
+            ),
             Kind::Secret => Ok(Val::Secret(Secret::new(text))),
             Kind::List if trimmed.is_empty() => Ok(Val::List(Vec::new())),
             Kind::Paths if trimmed.is_empty() => Ok(Val::Paths(Vec::new())),
@@ -407,6 +412,7 @@ mod tests {
             (Kind::Json, json!([]), "expected a JSON object, got a list"),
             (Kind::Json, json!("{}"), "expected a JSON object, got a text"),
             (Kind::Secret, json!("a\nb"), "one line"),
+            (Kind::Secret, json!("${TOKEN}"), "not filled in"),
             (Kind::Secret, json!(5), "got a number"),
         ] {
             let message = kind.parse_json(&json).unwrap_err();

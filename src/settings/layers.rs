@@ -77,7 +77,7 @@ impl FileLayer {
 }
 
 /// See [`FileLayer::base`].
-pub(super) fn base_of(path: &Path) -> &Path {
+pub fn base_of(path: &Path) -> &Path {
     let dir = path.parent().unwrap_or(Path::new("/"));
     if dir.file_name().is_some_and(|n| n == ".mcpx") { dir.parent().unwrap_or(dir) } else { dir }
 }

@@ -25,7 +25,7 @@ pub use declared::{Declared, Scope, Setting, Spec, declared, flag, flag_match};
 pub use docs::settings_md;
 pub(crate) use kind::shape;
 pub use kind::{Choice, FromVal, Kind, Secret, Val};
-pub use layers::{At, FileLayer, FlagValue, Layers, Lines, PresetFlag, RuntimeValue, Source};
+pub use layers::{At, FileLayer, FlagValue, Layers, Lines, PresetFlag, RuntimeValue, Source, base_of};
 pub use presets::{Preset, Taken, defined_presets, expand_presets, preset_faults};
 pub use resolve::{Displaced, Resolved, Settings, defaults_json};
 pub use shown::{changeable, runtime_value};

@@ -118,3 +118,15 @@ fn what_is_wrong_with_a_declaration_is_said() {
         drop(world.mcpx(["stop"]).output());
     }
 }
+
+#[test]
+fn a_server_runs_where_its_file_is_unless_it_says_otherwise() {
+    let program = json!({"mcpx": {"program": {"command": "pwd", "tools": {"here": {"description": "where", "args": []}}}}});
+    let world = World::new().server("where", program);
+    world.link("pwd", std::path::Path::new("/bin/pwd"));
+    std::fs::create_dir(world.dir().join("below")).unwrap();
+    for dir in ["", "below"] {
+        let output = world.mcpx(["call", "where.here"]).dir(dir).run();
+        assert_eq!(output.stdout().trim(), world.dir().to_str().unwrap(), "{output}");
+    }
+}

@@ -376,3 +376,25 @@ fn bad_input_is_answered_and_goes_no_further() {
     }
     assert_eq!(host.end(), 0);
 }
+
+#[test]
+fn what_was_asked_before_the_end_of_input_is_answered() {
+    let world = World::demo();
+    let mut input = vec![
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        }}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ];
+    for id in 1..=5 {
+        let arguments = json!({"server": "demo", "tool": "add", "arguments": {"a": id, "b": 1}});
+        let params = json!({"name": "mcpx_call", "arguments": arguments});
+        input.push(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+    let input: String = input.iter().map(|message| format!("{message}\n")).collect();
+    let lines = world.mcpx(["serve"]).stdin(input).any_stderr().run().json_lines();
+    let mut answered: Vec<u64> = lines.iter().filter_map(|line| line["id"].as_u64()).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, [0, 1, 2, 3, 4, 5]);
+    assert!(lines.iter().all(|line| line["result"]["isError"] != true && line.get("error").is_none()));
+}
