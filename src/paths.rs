@@ -64,14 +64,20 @@ impl Dirs {
     }
 }
 
+/// Creates a directory of mcpx's own, and its parents, with mode 0700; one that is there stays as it is.
+pub fn make_private(dir: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
 /// Creates a directory (and its parents) with mode 0700, and refuses one that is a link, not ours, or open to others.
 pub fn ensure_private(dir: &Path, uid: u32) -> Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let fail = |what: String| {
         Error::new(Kind::Unavailable, format!("preparing the directory {}: {what}", dir.display()))
             .hint("set MCPX_STATE_DIR and MCPX_CACHE_DIR to directories that mcpx may write to")
     };
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| fail(e.to_string()))?;
+    make_private(dir).map_err(|e| fail(e.to_string()))?;
     let meta = std::fs::symlink_metadata(dir).map_err(|e| fail(e.to_string()))?;
     let real = if meta.file_type().is_symlink() {
         std::fs::metadata(dir).map_err(|e| fail(e.to_string()))?

@@ -303,7 +303,7 @@ fn source(wanted: &Wanted, cache: &Path) -> Result<Source> {
     };
     let name = format!("{}.{extension}", util::digest([code.as_bytes()], 16));
     let path = cache.join("run").join(name);
-    let written = std::fs::create_dir_all(cache.join("run"))
+    let written = crate::paths::make_private(&cache.join("run"))
         .and_then(|()| util::write_atomic(&path, code.as_bytes(), 0o600, false));
     match written {
         Ok(()) => Ok(Source::Script(path.to_string_lossy().into_owned())),

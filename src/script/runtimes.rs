@@ -355,7 +355,7 @@ pub fn version(search: &Search, bin: &Path) -> Result<Version> {
     if !is_script(bin) {
         let row = json!({"stamp": stamp, "version": version.to_string()});
         known.insert(bin.to_string_lossy().into_owned(), row);
-        let _ = std::fs::create_dir_all(search.cache);
+        let _ = crate::paths::make_private(search.cache);
         // Without the cache node is only asked again.
         let _ = write_atomic(&file, &serde_json::to_vec(&known).unwrap_or_default(), 0o600, false);
     }
