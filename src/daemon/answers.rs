@@ -148,6 +148,15 @@ fn dispatch(
 ) -> Result<Done> {
     match (&asker.origin, &asker.held) {
         // It may open runs of its own, which are held to the same.
+        // A program of such a run may be able to read the token that the daemon made for its user, and by TCP
+        // nobody sees which process asks.
+        (Origin::Tcp, _) if op.mutates && daemon.has_minted_token() && daemon.runs.any_held() => {
+            return Err(Error::new(
+                Kind::Refused,
+                format!("{} is not done over TCP while a run with limits is open", op.name),
+            )
+            .hint("ask on the unix socket, or set transport.bearerToken"));
+        }
         (Origin::Channel(_), _) if !op.on_channel && !matches!(op.id, Id::OpenRun | Id::CloseRun) => {
             return Err(Error::new(Kind::Refused, format!("{} cannot be asked by a run", op.name))
                 .hint("a run's channel and token permit calls and questions"));

@@ -177,8 +177,7 @@ fn prepare(daemon: &Arc<Daemon>, wanted: &mut Wanted, asker: &Asker<'_>) -> Resu
     }
     // A token that nobody configured is for programs of this user, and a sandboxed one may be able
     // to read it; by TCP nobody sees which process asks, so it must not be a way out of the sandbox.
-    let minted = daemon.current().settings.get(&settings::TRANSPORT_BEARER_TOKEN).is_empty();
-    if minted && matches!(asker.origin, Origin::Tcp) {
+    if daemon.has_minted_token() && matches!(asker.origin, Origin::Tcp) {
         return Err(Error::new(
             Kind::Refused,
             "over TCP programs are run only for who brings a configured token",

@@ -168,6 +168,11 @@ impl Runs {
         self.lock().values().find(|run| digest(&run.token) == given).cloned()
     }
 
+    /// Whether a run with limits or in a sandbox is open.
+    pub fn any_held(&self) -> bool {
+        self.lock().values().any(|run| !run.limits.is_empty() || run.confined)
+    }
+
     /// The open run with limits or in a sandbox to which a process belongs: one that the run's own process started, by however many steps.
     pub fn holding(&self, pid: u32) -> Option<Arc<Run>> {
         let held = |run: &&Arc<Run>| !run.limits.is_empty() || run.confined;

@@ -318,6 +318,11 @@ impl Daemon {
         None
     }
 
+    /// The token of the TCP listener is one that the daemon made, not one that somebody configured.
+    pub fn has_minted_token(&self) -> bool {
+        self.current().settings.get(&settings::TRANSPORT_BEARER_TOKEN).is_empty()
+    }
+
     /// Tells the main loop.
     pub fn tell(&self, event: Event) {
         // The receiver lives as long as the main loop; after that nothing matters any more.

@@ -155,6 +155,7 @@ for (const where of WAYS) {
     await note("as another", "POST", "/v1/call", call("counter", { session: "other", run: "none", pid: 1 }));
     await note("setting", "PUT", "/v1/settings/script.permissions", { value: "all" });
     await note("shutdown", "POST", "/v1/shutdown");
+    if (where === "tcp" && DAEMONS) seen["tcp by the daemon's token"] = (await ask("tcp", "POST", "/v1/call", call("counter", {}), { authorization: `Bearer ${DAEMONS}` }))[1]?.error?.kind;
     const run = await note("a new run", "POST", "/v1/runs", { context: {}, tools: [{ tool: "*", profile: "x" }] });
     if (run?.token) seen[`${where} by its token`] = (await ask("tcp", "POST", "/v1/call", call("counter", {}), { authorization: `Bearer ${run.token}` }))[1]?.error?.kind;
     if (run?.run) await note("as the new run", "POST", "/v1/call", call("counter", { run: run.run, session: run.session }));
@@ -172,14 +173,17 @@ fn no_other_way_to_the_daemon_leads_around_the_grants() {
         (Runtime::Deno, "one,strict", json!(["tcp"])),
     ] {
         let world = world().with(runtime);
-        let code = BREAK_OUT.replace("WAYS", &ways.to_string());
+        world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+        // It is in a file that a program without a sandbox can read.
+        let token = world.infos()[0]["token"].clone();
+        let code = BREAK_OUT.replace("WAYS", &ways.to_string()).replace("DAEMONS", &token.to_string());
         let seen = world.mcpx(["exec", "--permissions", profile, &code]).run().json();
         for (what, outcome) in seen.as_object().unwrap() {
             let fine = match what.split_once(' ').unwrap().1 {
                 "granted" | "schemas" => outcome[0] == 200 && outcome[1] == "ok",
                 // A run inside the run, which is held to the same: below.
                 "a new run" => outcome[0] == 200,
-                "by its token" => outcome == "refused",
+                "by its token" | "by the daemon's token" => outcome == "refused",
                 "setting" | "shutdown" => outcome[1] == "refused",
                 "by identifier" => outcome[1] == "refused" || outcome[1] == "not-found",
                 _ => outcome == &json!([403, "refused"]),
