@@ -5,10 +5,10 @@ use super::exec::{self, Ended, Job};
 use super::router::Response;
 use crate::api::http::Chunked;
 use crate::error::{Error, Kind, Result};
-use crate::mcp::base64;
 use crate::pool::Cancel;
 use crate::proc::thread;
 use crate::script::Fed;
+use crate::util::base64;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
@@ -90,7 +90,7 @@ fn feed(job: Job, cancel: &Cancel, frames: SyncSender<Value>) -> Result<Ended> {
         pending.split(bytes, &mut |piece| {
             let frame = match std::str::from_utf8(piece) {
                 Ok(text) => json!({"t": stream, "text": text}),
-                Err(_) => json!({"t": stream, "base64": base64(piece)}),
+                Err(_) => json!({"t": stream, "base64": base64::encode(piece)}),
             };
             frames.send(frame).is_ok()
         })

@@ -2,6 +2,7 @@
 //! it is about, and the arguments that a tool's schema marks with
 //! `x-mcp-header`. Knows nothing of how headers travel.
 
+use crate::util::base64;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -128,22 +129,7 @@ fn encoded(value: &str) -> String {
     let plain = value.bytes().all(|b| (0x20..0x7f).contains(&b))
         && value.trim() == value
         && !(value.starts_with("=?base64?") && value.ends_with("?="));
-    if plain { value.to_owned() } else { format!("=?base64?{}?=", base64(value.as_bytes())) }
-}
-
-/// Bytes as base64 (RFC 4648, 4), with padding.
-pub fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for part in bytes.chunks(3) {
-        let bits =
-            part.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - part.len()));
-        for at in 0..4 {
-            let digit = (bits >> (18 - 6 * at)) & 63;
-            out.push(if at <= part.len() { char::from(DIGITS[digit as usize]) } else { '=' });
-        }
-    }
-    out
+    if plain { value.to_owned() } else { format!("=?base64?{}?=", base64::encode(value.as_bytes())) }
 }
 
 #[cfg(test)]
@@ -230,6 +216,6 @@ mod tests {
         assert_eq!(encoded("line1\r\nline2"), "=?base64?bGluZTENCmxpbmUy?=");
         assert_eq!(encoded("\tx"), "=?base64?CXg=?=");
         assert_eq!(encoded("=?base64?eA==?="), "=?base64?PT9iYXNlNjQ/ZUE9PT89?=");
-        assert_eq!(base64(b"a"), "YQ==");
+        assert_eq!(base64::encode(b"a"), "YQ==");
     }
 }

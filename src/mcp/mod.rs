@@ -31,7 +31,6 @@ pub use ask::{Answer, Asked, Question};
 pub use cancel::{Cancel, CancelGuard};
 pub use client::{Client, Options};
 pub(crate) use era::is_stateless;
-pub use mirror::base64;
 pub(crate) use mirror::of_call as mirrored;
 pub use peer::{Hooks, Noticed, Said};
 pub use start::Connect;
