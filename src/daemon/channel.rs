@@ -280,6 +280,8 @@ impl Channel {
         }
         let daemon = self.daemon.clone();
         let _busy = daemon.activity.enter();
+        // What is recorded of it is written after its answer.
+        let _records = daemon.logs.journal.hold();
         let outcome = self.perform(&job);
         // Whoever takes it out of the table answers it.
         let open = lock(&self.in_flight).remove(&job.id).is_some();

@@ -129,12 +129,14 @@ struct State {
     room: usize,
     last: u64,
     closed: bool,
+    /// So many readers wait: waking nobody would still be a system call for each event.
+    waiting: usize,
 }
 
 impl Bus {
     /// A bus that remembers so many events.
     pub fn new(room: usize) -> Arc<Bus> {
-        let state = State { history: VecDeque::new(), room: room.max(1), last: 0, closed: false };
+        let state = State { history: VecDeque::new(), room: room.max(1), last: 0, closed: false, waiting: 0 };
         // A process and the moment it began: short enough to be typed.
         let daemon = format!("d{:x}-{:x}", util::now_ms() / 1000, std::process::id());
         let (tap, detailed, serial) = (OnceLock::new(), AtomicBool::new(false), AtomicU64::new(0));
@@ -175,8 +177,11 @@ impl Bus {
         }
         let event = Arc::new(event);
         state.history.push_back(event.clone());
+        let wanted = state.waiting > 0;
         drop(state);
-        self.more.notify_all();
+        if wanted {
+            self.more.notify_all();
+        }
         if let Some(tap) = self.tap.get() {
             tap(Heard::Event(&event, extra));
         }
@@ -247,7 +252,9 @@ impl Bus {
             if !events.is_empty() || missed > 0 || state.closed || left.is_zero() || gone() {
                 return Wait { events, after, missed, closed: state.closed };
             }
+            state.waiting += 1;
             state = self.more.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting -= 1;
         }
     }
 

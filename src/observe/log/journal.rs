@@ -1,14 +1,16 @@
-//! Takes records from every thread without making one wait, and has one thread
-//! write them. What finds no room is counted, and the log itself says how many
-//! those were. Knows nothing of who says what.
+//! Takes records from every thread without making one wait, and has a thread
+//! write them: the writer, or one that has just done its work and has time
+//! ([`Journal::hold`]). What finds no room is counted, and the log itself says
+//! how many those were. Knows nothing of who says what.
 
 use super::record::{Entry, Item, level_of};
 use super::redact::Redactor;
 use super::store::{Rolling, Store};
 use crate::log;
-use crate::observe::Heard;
+use crate::observe::{Heard, kinds};
 use crate::util;
 use serde_json::json;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,7 @@ pub struct Journal {
     state: Mutex<State>,
     more: Condvar,
     empty: Condvar,
+    files: Mutex<Files>,
     on: AtomicBool,
     written: AtomicU64,
     dropped: AtomicU64,
@@ -53,18 +56,55 @@ struct State {
     items: VecDeque<Item>,
     /// The writer sleeps: only then is waking it worth a system call.
     asleep: bool,
+    /// Somebody writes, and looks for more when that is done.
+    writing: bool,
     closed: bool,
     rolling: Rolling,
     redactor: Arc<Redactor>,
 }
 
+/// What whoever writes has in hand.
+#[derive(Debug)]
+struct Files {
+    store: Store,
+    /// So many lost records the log has told of.
+    told: u64,
+}
+
+thread_local! {
+    /// This thread writes the record of its call itself when it has answered.
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives, the end of a call on this thread wakes nobody; then the thread
+/// writes it, and whatever else waits, unless somebody is writing already.
+#[derive(Debug)]
+pub struct Hold<'a>(&'a Journal);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        HOLDS.set(false);
+        let state = self.0.lock();
+        if !state.items.is_empty() && !state.writing {
+            self.0.turn(state);
+        }
+    }
+}
+
 impl Journal {
     /// A log in this directory, of this daemon. Nothing is taken before [`Journal::start`].
     pub fn new(dir: PathBuf, daemon: String, rolling: Rolling) -> Arc<Journal> {
-        let state =
-            State { items: VecDeque::new(), asleep: false, closed: false, rolling, redactor: Arc::default() };
+        let state = State {
+            items: VecDeque::new(),
+            asleep: false,
+            writing: false,
+            closed: false,
+            rolling,
+            redactor: Arc::default(),
+        };
         Arc::new(Journal {
             daemon,
+            files: Mutex::new(Files { store: Store::new(dir.clone()), told: 0 }),
             dir,
             state: Mutex::new(state),
             more: Condvar::new(),
@@ -113,7 +153,9 @@ impl Journal {
     pub fn hear(&self, heard: Heard<'_>) {
         match heard {
             Heard::Event(event, extra) if log::enabled(level_of(event)) => {
-                self.push(Item::Event(event.clone(), extra));
+                // Other records may come long before the work is done, and wait for nobody.
+                let held = HOLDS.get() && event.kind == kinds::CALL_FINISHED.word;
+                self.push(Item::Event(event.clone(), extra), held);
             }
             Heard::Event(..) => {}
             Heard::Record(entry) => self.boxed(entry),
@@ -127,11 +169,11 @@ impl Journal {
 
     fn boxed(&self, entry: Box<Entry>) {
         if log::enabled(entry.level()) {
-            self.push(Item::Entry(util::now_ms(), entry));
+            self.push(Item::Entry(util::now_ms(), entry), false);
         }
     }
 
-    fn push(&self, item: Item) {
+    fn push(&self, item: Item, held: bool) {
         if !self.on.load(Ordering::Acquire) {
             return;
         }
@@ -141,7 +183,7 @@ impl Journal {
             return;
         }
         state.items.push_back(item);
-        let wake = std::mem::take(&mut state.asleep);
+        let wake = !held && !state.writing && std::mem::take(&mut state.asleep);
         drop(state);
         if wake {
             self.more.notify_one();
@@ -159,42 +201,63 @@ impl Journal {
         let _ = self.empty.wait_timeout_while(state, patience, |_| self.on.load(Ordering::Acquire));
     }
 
+    /// For a thread that makes a call for somebody who waits, and has time to write
+    /// once it has answered: waking the writer would cost a call more than all else
+    /// that the daemon does for it.
+    pub fn hold(&self) -> Hold<'_> {
+        HOLDS.set(true);
+        Hold(self)
+    }
+
     /// The writer's life.
     fn write(&self) {
-        let mut store = Store::new(self.dir.clone());
-        let mut told = 0;
         loop {
             let mut state = self.lock();
-            while state.items.is_empty() && !state.closed {
+            while state.writing || (state.items.is_empty() && !state.closed) {
                 state.asleep = true;
                 state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             state.asleep = false;
-            let items = std::mem::take(&mut state.items);
-            let (closed, rolling, redactor) = (state.closed, state.rolling.clone(), state.redactor.clone());
-            drop(state);
-            if items.is_empty() && closed {
+            if state.items.is_empty() {
                 break;
             }
-            let mut items = items.into_iter().peekable();
-            while items.peek().is_some() {
-                self.batch(&mut items, &mut store, &rolling, &redactor, &mut told);
-            }
+            self.turn(state);
         }
         self.on.store(false, Ordering::Release);
         drop(self.lock());
         self.empty.notify_all();
     }
 
+    /// Writes what waits now. What comes meanwhile is for the writer.
+    fn turn(&self, mut state: MutexGuard<'_, State>) {
+        state.writing = true;
+        let items = std::mem::take(&mut state.items);
+        let (rolling, redactor) = (state.rolling.clone(), state.redactor.clone());
+        drop(state);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut items = items.into_iter().peekable();
+        while items.peek().is_some() {
+            self.batch(&mut items, &mut files, &rolling, &redactor);
+        }
+        drop(files);
+        let mut state = self.lock();
+        state.writing = false;
+        let wake = (!state.items.is_empty() || state.closed) && std::mem::take(&mut state.asleep);
+        drop(state);
+        if wake {
+            self.more.notify_one();
+        }
+    }
+
     /// Writes as many records as go at once.
     fn batch(
         &self,
         items: &mut dyn Iterator<Item = Item>,
-        store: &mut Store,
+        files: &mut Files,
         rolling: &Rolling,
         redactor: &Redactor,
-        told: &mut u64,
     ) {
+        let Files { store, told } = files;
         let mut text = String::new();
         let mut count = 0;
         let ready = store.prepare(util::now_ms(), rolling);
@@ -237,6 +300,7 @@ mod tests {
     use super::super::store::list;
     use super::*;
     use crate::log::Level;
+    use crate::observe::Event;
     use crate::observe::scratch::{Scratch, thread};
     use serde_json::Value;
 
@@ -278,6 +342,43 @@ mod tests {
                 .iter()
                 .all(|l| l["message"].as_str().unwrap().ends_with(" ********") && l["daemon"] == "d1")
         );
+    }
+
+    #[test]
+    fn a_thread_that_holds_its_records_writes_them_itself_when_it_is_done() {
+        let dir = Scratch::new();
+        let journal = Journal::new(dir.path().join("log"), "d1".into(), ROLLING);
+        journal.start(thread).unwrap();
+        while !journal.lock().asleep {
+            std::thread::yield_now();
+        }
+        let call = || {
+            let mut event = Event::new(&kinds::CALL_FINISHED, json!({"outcome": "ok"}));
+            event.at = util::now_ms();
+            journal.hear(Heard::Event(&Arc::new(event), None));
+        };
+        let hold = journal.hold();
+        (0..3).for_each(|_| call());
+        assert!(journal.lock().asleep, "the writer was woken");
+        drop(hold);
+        assert_eq!(lines(journal.dir()).len(), 3);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let _hold = journal.hold();
+                        call();
+                    }
+                });
+                scope.spawn(|| {
+                    (0..200).for_each(|_| journal.entry(Entry::new(Level::Warn, "server", "else")));
+                });
+            }
+        });
+        journal.close(LONG);
+        let lines = lines(journal.dir());
+        assert_eq!(lines.len(), 1603);
+        assert!(lines.is_sorted_by_key(|line| line["at"].as_u64().unwrap()));
     }
 
     #[test]
