@@ -5,6 +5,7 @@
 
 use super::args::{usage, utf8};
 use crate::error::{Error, Kind, Result};
+use crate::util::did_you_mean;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -132,7 +133,12 @@ impl Forms {
             PairValue::Json(json) => (json.clone(), false),
             PairValue::Text(text) => match schema.and_then(|s| property(s, &p.key)) {
                 Some(property) => convert(&p.key, text, property, schema.unwrap_or(&Value::Null))?,
-                None => (quoted(text), false),
+                None => {
+                    if let Some(declared) = schema.and_then(all_declared) {
+                        return Err(undeclared(&p.key, &declared));
+                    }
+                    (quoted(text), false)
+                }
             },
         };
         match (typed_before, is_element) {
@@ -342,6 +348,34 @@ fn property<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
             .find_map(|s| find(s, root, key, depth + 1))
     }
     find(schema, schema, key, 0).or_else(|| schema.get("additionalProperties").filter(|s| s.is_object()))
+}
+
+/// The names of a tool's arguments, where its schema plainly lists them: other ones would hardly be
+/// meant, although JSON Schema lets them pass unless it says otherwise.
+fn all_declared(schema: &Value) -> Option<Vec<&str>> {
+    const OPENING: [&str; 9] = [
+        "$ref",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "dependentSchemas",
+        "patternProperties",
+        "propertyNames",
+        "not",
+    ];
+    let properties = schema.get("properties")?.as_object().filter(|p| !p.is_empty())?;
+    let open = OPENING.iter().any(|word| schema.get(*word).is_some())
+        || schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
+    (!open).then(|| properties.keys().map(String::as_str).collect())
+}
+
+/// A pair whose name the tool does not have.
+fn undeclared(key: &str, declared: &[&str]) -> Error {
+    let e = usage(format!("the tool has no argument {key:?}"));
+    let near = did_you_mean(key, declared.iter().copied());
+    let near = near.unwrap_or_else(|| format!("it takes {}", declared.join(", ")));
+    e.hint(format!("{near}; {key}:=<json> sends it all the same"))
 }
 
 /// What a reference within the document points to (RFC 6901, percent-decoding left out as nobody writes it).
