@@ -521,7 +521,8 @@ mod tests {
                 "either": {"type": ["string", "integer"]}, "size": {"$ref": "#/$defs/size"},
                 "level": {"enum": ["low", 2, true]}, "any": {}, "loop": {"$ref": "#/$defs/loop"},
                 "both": {"allOf": [{"description": "d"}, {"type": "integer"}]}
-            }
+            },
+            "additionalProperties": true
         })
     }
     fn build(words: &[&str]) -> Result<String> {
@@ -562,6 +563,29 @@ mod tests {
         assert_eq!(built(&["unknown=5", "any=6", "either=7"]), r#"{"unknown":"5","any":"6","either":"7"}"#);
         assert_eq!(built(&["text={\"a\":1}", "text2=@x"]), r#"{"text":"{\"a\":1}","text2":"@x"}"#);
         assert_eq!(built(&["loop=1"]), r#"{"loop":"1"}"#);
+    }
+
+    #[test]
+    fn a_pair_of_another_name_is_refused_unless_the_schema_is_open() {
+        let build = |schema: Value, word: &str| {
+            Forms::parse(&[word.into()])?
+                .build(Some(&schema), &mut &b""[..])
+                .map(|b| b.unwrap().get().to_owned())
+        };
+        let closed = json!({"properties": {"text": {"type": "string"}}});
+        let e = build(closed.clone(), "txet=1").unwrap_err();
+        assert!(e.message().contains("no argument \"txet\""), "{e}");
+        assert!(e.hint_text().unwrap().starts_with("did you mean \"text\"?; txet:=<json>"), "{e}");
+        assert_eq!(build(closed, "txet:=1").unwrap(), r#"{"txet":1}"#);
+        for open in [
+            json!({"properties": {"a": {}}, "additionalProperties": {}}),
+            json!({"properties": {"a": {}}, "patternProperties": {"^x": {}}}),
+            json!({"properties": {}}),
+            json!({"type": "object"}),
+            json!({"$ref": "#/$defs/x"}),
+        ] {
+            assert_eq!(build(open.clone(), "b=1").unwrap(), r#"{"b":"1"}"#, "{open}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub static COMMAND: Command = Command {
     name: "tools",
     group: Group::Discover,
-    words: "[<namespace>|<namespace>.<tool>]…",
+    words: "[<namespace>…]",
     count: (0, MANY),
     rest: Rest::Mixed,
     summary: "List tools, each with its signature",

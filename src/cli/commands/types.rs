@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 pub static COMMAND: Command = Command {
     name: "types",
     group: Group::Discover,
-    words: "[<namespace>|<namespace>.<tool>]…",
+    words: "[<namespace>…]",
     count: (0, MANY),
     rest: Rest::Mixed,
     summary: "Print TypeScript declarations of namespaces",
     about: "What a script sees: each tool with the types of its arguments and of its result, made from its JSON \
-            Schemas. All namespaces, or the namespaces and tools named.",
+            Schemas. All namespaces, or those named; a single tool as <namespace>.<tool>.",
     flags: &[Flag::switch(
         "brief",
         "Signatures alone, without descriptions; the last line says about how many tokens they take",
