@@ -24,6 +24,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     Flag::value("cwd", "DIRECTORY", "Run it there"),
     Flag::value("export", "NAME", "Call this export instead of the default one"),
+    Flag::switch("interactive", "Ask on the terminal what servers ask while the script runs, field by field"),
     Flag::switch("no-launcher", "Start the program itself: no globals, and its value is not printed"),
     Flag::switch("remote", "Run it where the daemon is; short for --exec-where daemon"),
     Flag::switch("stdin", "With --remote: send standard input along, once it has ended"),
