@@ -598,6 +598,7 @@ pub static QUESTION: Record = Record {
         always("id", Shape::Text, "names it"),
         always("server", Shape::Text, "who asks"),
         maybe("tool", Shape::Text, "the tool whose call asks"),
+        maybe("run", Shape::Text, "the run whose program made the call"),
         maybe("task", Shape::Text, "the task that goes on once it is answered"),
         maybe("session", Shape::Text, "the session of that call"),
         always("mode", Shape::Text, "`form`, or `url` when something is to be opened"),

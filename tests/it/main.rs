@@ -58,6 +58,7 @@ mod sessions;
 mod settings;
 mod soak;
 mod stats;
+mod terminal;
 mod typecheck;
 mod ui;
 mod versions;
