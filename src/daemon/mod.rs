@@ -3,6 +3,7 @@
 
 mod answers;
 mod asks;
+mod call_stream;
 mod calling;
 mod channel;
 mod child;
