@@ -61,13 +61,14 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         }
         return remote::run(cx, &spec, faults);
     }
-    let report = cx.inv.value("report").map(|path| {
+    let new_report = |path| {
         let name = match &spec.source {
             Source::Script(name) => name.as_str(),
             Source::Inline(_) => "inline code",
         };
         Report::new(world.cwd.join(path), name, world.settings.get(&SCRIPT_CAPTURE_LIMIT))
-    });
+    };
+    let report = cx.inv.value("report").map(new_report).transpose()?;
     let local = Local { settings: &world.settings, env: &cx.env, dirs: &world.dirs };
     let prepared = match script::prepare(&spec, &local, faults) {
         // Nothing here can run it, but the machine that was named may.

@@ -53,6 +53,7 @@ mod script_options;
 mod serve;
 mod serve_hosts;
 mod serve_http;
+mod serve_offers;
 mod servers;
 mod sessions;
 mod settings;

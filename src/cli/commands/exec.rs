@@ -75,6 +75,12 @@ fn run(cx: &mut Cx) -> Result<u8> {
     } else {
         utf8(&cx.inv.words[0], "the code")?.to_owned()
     };
+    if code.trim().is_empty() {
+        return Err(usage("there is no code to run").hint(match cx.inv.words[0] == "-" {
+            true => "standard input was empty",
+            false => "mcpx exec '<code>'; mcpx run <file> runs a script",
+        }));
+    }
     let args = cx.inv.words[1..].to_vec();
     running::run(cx, Source::Inline(code), args)
 }
