@@ -76,9 +76,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let schema = match forms.need_schema() {
         // Should the tools not be known, the call itself will say why.
-        true => schemas::one(cx, &def)
-            .ok()
-            .and_then(|s| names::find_tool(&s.tools, &tool, &server).ok().map(|t| t.input_schema.clone())),
+        true => schemas::one_tool(cx, &def, &tool).ok().map(|tool| tool.input_schema),
         false => None,
     };
     let arguments = forms.build(schema.as_ref(), &mut io::stdin().lock())?;
