@@ -4,7 +4,6 @@
 
 use super::follow::Watched;
 use super::http;
-use super::media::Media;
 use super::names::Names;
 use super::recording;
 use super::state::{Current, Daemon};
@@ -69,8 +68,6 @@ pub struct Life {
     pub trimmed: bool,
     /// How long calls in flight may take to end once it is to stop.
     pub drain: Duration,
-    /// Looks after files that nobody is to keep.
-    pub media: Media,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
     pub again: bool,
 }
@@ -194,8 +191,7 @@ impl Life {
         if daemon.origin.pid == FIRST_PROCESS {
             proc::reap_strays();
         }
-        self.media
-            .look_after(&daemon.origin.dirs.media(), current.settings.get(&settings::OUTPUT_MEDIA_KEEP));
+        daemon.artifacts.look_after(daemon);
     }
 
     /// Nobody has needed a daemon that a command started for `autostart.idleExit`.

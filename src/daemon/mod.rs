@@ -2,6 +2,7 @@
 //! Never names the command line; prints nothing.
 
 mod answers;
+mod artifacts;
 mod asks;
 mod calling;
 mod channel;
@@ -17,15 +18,16 @@ mod follow;
 mod hooks;
 mod http;
 mod inline;
+mod intake;
 mod left;
 mod logfile;
 pub mod mcp_endpoint;
-mod media;
 mod names;
 mod offers;
 mod peers;
 mod places;
 mod recording;
+mod references;
 mod router;
 mod runs;
 mod selection;
@@ -45,7 +47,6 @@ use self::events::{Event, Life};
 use self::follow::Watched;
 pub use self::hooks::rows as declared_rows;
 pub use self::left::guard;
-use self::media::Media;
 use self::names::Names;
 use self::peers::Peers;
 use self::recording::Logs;
@@ -220,7 +221,6 @@ fn boot(
         dir,
         flags,
         overrides: Vec::new(),
-        media: Media::default(),
         again: false,
         quiet: inline,
         trimmed: false,

@@ -1,5 +1,6 @@
 //! What all threads of the daemon share. Knows nothing of connections' bytes.
 
+use super::artifacts::Artifacts;
 use super::asks::tasks::Tasks;
 use super::asks::{self, Questions};
 use super::events::Event;
@@ -54,6 +55,8 @@ pub struct Daemon {
     pub questions: Arc<Questions>,
     /// The calls that go on without their callers.
     pub tasks: Tasks,
+    /// What is kept of scripts and tools.
+    pub artifacts: Artifacts,
     /// The connections of the unix socket.
     pub peers: Arc<Peers>,
     /// How many connections may be open.
@@ -271,6 +274,7 @@ impl Daemon {
             exec: Slots::default(),
             questions: Questions::new(pool.bus().clone()),
             tasks: Tasks::new(pool.bus().clone()),
+            artifacts: Artifacts::new(&origin.dirs),
             pool,
             sessions: Sessions::default(),
             peers,
