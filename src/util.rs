@@ -207,6 +207,19 @@ pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -
     Some(format!("did you mean {}?", quoted.join(", ")))
 }
 
+/// The name that a slip of the keys would make of `typed`: one or two signs apart, and not only in
+/// the same word. For what is passed over in silence where it is not meant for mcpx.
+pub fn mistyped<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = typed.to_lowercase();
+    let limit = (lower.chars().count() / 4).clamp(1, 2);
+    let near =
+        names.into_iter().filter(|name| name.len().abs_diff(typed.len()) <= limit).filter_map(|name| {
+            let distance = edit_distance(&lower, &name.to_lowercase());
+            (distance <= limit).then_some((distance, name))
+        });
+    near.min().map(|(_, name)| name)
+}
+
 /// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

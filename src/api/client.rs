@@ -241,15 +241,37 @@ impl Client {
 
     /// Calls a tool; the answer is the tool's result exactly as its server sent
     /// it. When the server asks something the error is [`Kind::InputRequired`], with what
-    /// it asks as `raw`, and the call goes on as a task. When the connection breaks after the call was sent the error is [`Kind::OutcomeUnknown`].
+    /// it asks as `raw`, and the call goes on as a task. When the connection breaks after the call was sent the error is
+    /// [`Kind::OutcomeUnknown`].
     pub fn call(&self, call: &CallRequest) -> Result<Box<RawValue>> {
+        self.call_telling(call, None)
+    }
+
+    /// The same. What the server reports of its progress goes to `report`: MCP's `{progress, total?, message?}`.
+    pub fn call_telling(
+        &self,
+        call: &CallRequest,
+        report: Option<&mut dyn FnMut(&Value)>,
+    ) -> Result<Box<RawValue>> {
         let body = to_json(call)?;
         let mut link = self.link();
         let before = link.headers.len();
         link.headers.push_str("X-Mcpx-Input: report\r\n");
-        let target = "/v1/call";
-        let reply =
-            self.exchange_on(&mut link, Method::Post, target, Some(&body), Kind::OutcomeUnknown, None);
+        let (target, broken) = ("/v1/call", Kind::OutcomeUnknown);
+        let reply = match report {
+            None => self.exchange_on(&mut link, Method::Post, target, Some(&body), broken, None),
+            Some(report) => {
+                link.headers.push_str("X-Mcpx-Progress: report\r\n");
+                let mut reports = Reports { held: Vec::new(), report };
+                let mut sink = |chunk: &[u8]| {
+                    reports.take(chunk);
+                    Ok(())
+                };
+                let reply =
+                    self.exchange_on(&mut link, Method::Post, target, Some(&body), broken, Some(&mut sink));
+                reply.and_then(|reply| reports.finish(reply))
+            }
+        };
         link.headers.truncate(before);
         drop((body, link));
         called(reply?)
@@ -553,6 +575,40 @@ pub fn called(reply: Reply) -> Result<Box<RawValue>> {
     let said = |name: &str| body["inputRequired"][name].as_str().unwrap_or_default().to_owned();
     let error = Error::new(Kind::InputRequired, said("text")).server(said("server")).tool(said("tool"));
     Err(error.raw(body))
+}
+
+/// An answer that may begin with lines of progress.
+struct Reports<'a> {
+    /// What has come and is no whole line of progress.
+    held: Vec<u8>,
+    report: &'a mut dyn FnMut(&Value),
+}
+
+impl Reports<'_> {
+    fn take(&mut self, chunk: &[u8]) {
+        const REPORT: &[u8] = b"{\"progress\":";
+        self.held.extend_from_slice(chunk);
+        // A result that is being gathered is not looked through: it may be large.
+        while self.held.starts_with(b"\n") || self.held.starts_with(REPORT) {
+            let Some(end) = self.held.iter().position(|b| *b == b'\n') else { return };
+            let line: Vec<u8> = self.held.drain(..=end).collect();
+            if let Ok(line) = serde_json::from_slice::<Value>(&line) {
+                (self.report)(&line["progress"]);
+            }
+        }
+    }
+
+    /// What the call came to, as if it had been answered at once.
+    fn finish(self, reply: Reply) -> Result<Reply> {
+        match &self.held[..] {
+            [] => Ok(reply),
+            held if held.starts_with(b"{\"error\":") => Err(reported(reply.status, held)),
+            held if held.starts_with(b"{\"inputRequired\":") => {
+                Ok(Reply { status: Kind::InputRequired.row().status, body: self.held })
+            }
+            _ => Ok(Reply { body: self.held, ..reply }),
+        }
+    }
 }
 
 /// Takes `{"result":…}` apart without copying a large result.

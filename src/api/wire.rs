@@ -165,6 +165,9 @@ pub struct OpenRun {
     /// The program runs in a sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confined: bool,
+    /// Somebody answers what servers ask while the run goes on: its calls wait for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
 }
 
 /// The answer to `POST /v1/runs`.

@@ -211,17 +211,26 @@ fn no_server(wanted: &str, servers: &[&str]) -> Error {
 /// one that differs in case and punctuation alone. `server` is named in the error.
 /// Fails with [`Kind::NotFound`], the nearest names, and how to list them.
 pub fn find_tool<'a>(tools: &'a [Tool], wanted: &str, server: &str) -> Result<&'a Tool> {
-    if let Some(exact) = tools.iter().find(|t| t.name == wanted) {
+    find_named(tools.iter().map(|t| t.name.as_str()), wanted, server).map(|at| &tools[at])
+}
+
+/// As [`find_tool`], by the names of a server's tools alone: where in them it is.
+pub fn find_named<'a>(
+    tools: impl Iterator<Item = &'a str> + Clone,
+    wanted: &str,
+    server: &str,
+) -> Result<usize> {
+    let names = || tools.clone();
+    if let Some(exact) = names().position(|name| name == wanted) {
         return Ok(exact);
     }
-    let names = || tools.iter().map(|t| t.name.as_str());
     for forms in [unique_members(names()), unique_idents(names())] {
-        if let Some(i) = forms.iter().position(|f| f == wanted) {
-            return Ok(&tools[i]);
+        if let Some(at) = forms.iter().position(|f| f == wanted) {
+            return Ok(at);
         }
     }
-    if let Some(i) = only_tolerant(wanted, names()) {
-        return Ok(&tools[i]);
+    if let Some(at) = only_tolerant(wanted, names()) {
+        return Ok(at);
     }
     let all = format!("`mcpx tools {server}` lists them");
     let hint = match suggestion(wanted, names()) {

@@ -5,6 +5,7 @@
 
 use super::args::{usage, utf8};
 use crate::error::{Error, Kind, Result};
+use crate::util::did_you_mean;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -132,7 +133,12 @@ impl Forms {
             PairValue::Json(json) => (json.clone(), false),
             PairValue::Text(text) => match schema.and_then(|s| property(s, &p.key)) {
                 Some(property) => convert(&p.key, text, property, schema.unwrap_or(&Value::Null))?,
-                None => (quoted(text), false),
+                None => {
+                    if let Some(declared) = schema.and_then(all_declared) {
+                        return Err(undeclared(&p.key, &declared));
+                    }
+                    (quoted(text), false)
+                }
             },
         };
         match (typed_before, is_element) {
@@ -344,6 +350,34 @@ fn property<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     find(schema, schema, key, 0).or_else(|| schema.get("additionalProperties").filter(|s| s.is_object()))
 }
 
+/// The names of a tool's arguments, where its schema plainly lists them: other ones would hardly be
+/// meant, although JSON Schema lets them pass unless it says otherwise.
+fn all_declared(schema: &Value) -> Option<Vec<&str>> {
+    const OPENING: [&str; 9] = [
+        "$ref",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "dependentSchemas",
+        "patternProperties",
+        "propertyNames",
+        "not",
+    ];
+    let properties = schema.get("properties")?.as_object().filter(|p| !p.is_empty())?;
+    let open = OPENING.iter().any(|word| schema.get(*word).is_some())
+        || schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
+    (!open).then(|| properties.keys().map(String::as_str).collect())
+}
+
+/// A pair whose name the tool does not have.
+fn undeclared(key: &str, declared: &[&str]) -> Error {
+    let e = usage(format!("the tool has no argument {key:?}"));
+    let near = did_you_mean(key, declared.iter().copied());
+    let near = near.unwrap_or_else(|| format!("it takes {}", declared.join(", ")));
+    e.hint(format!("{near}; {key}:=<json> sends it all the same"))
+}
+
 /// What a reference within the document points to (RFC 6901, percent-decoding left out as nobody writes it).
 fn refer<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     root.pointer(reference.strip_prefix('#')?)
@@ -487,7 +521,8 @@ mod tests {
                 "either": {"type": ["string", "integer"]}, "size": {"$ref": "#/$defs/size"},
                 "level": {"enum": ["low", 2, true]}, "any": {}, "loop": {"$ref": "#/$defs/loop"},
                 "both": {"allOf": [{"description": "d"}, {"type": "integer"}]}
-            }
+            },
+            "additionalProperties": true
         })
     }
     fn build(words: &[&str]) -> Result<String> {
@@ -528,6 +563,29 @@ mod tests {
         assert_eq!(built(&["unknown=5", "any=6", "either=7"]), r#"{"unknown":"5","any":"6","either":"7"}"#);
         assert_eq!(built(&["text={\"a\":1}", "text2=@x"]), r#"{"text":"{\"a\":1}","text2":"@x"}"#);
         assert_eq!(built(&["loop=1"]), r#"{"loop":"1"}"#);
+    }
+
+    #[test]
+    fn a_pair_of_another_name_is_refused_unless_the_schema_is_open() {
+        let build = |schema: Value, word: &str| {
+            Forms::parse(&[word.into()])?
+                .build(Some(&schema), &mut &b""[..])
+                .map(|b| b.unwrap().get().to_owned())
+        };
+        let closed = json!({"properties": {"text": {"type": "string"}}});
+        let e = build(closed.clone(), "txet=1").unwrap_err();
+        assert!(e.message().contains("no argument \"txet\""), "{e}");
+        assert!(e.hint_text().unwrap().starts_with("did you mean \"text\"?; txet:=<json>"), "{e}");
+        assert_eq!(build(closed, "txet:=1").unwrap(), r#"{"txet":1}"#);
+        for open in [
+            json!({"properties": {"a": {}}, "additionalProperties": {}}),
+            json!({"properties": {"a": {}}, "patternProperties": {"^x": {}}}),
+            json!({"properties": {}}),
+            json!({"type": "object"}),
+            json!({"$ref": "#/$defs/x"}),
+        ] {
+            assert_eq!(build(open.clone(), "b=1").unwrap(), r#"{"b":"1"}"#, "{open}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::interrupt::Interrupt;
 use super::out::{Out, note};
 use super::progress::Progress;
 use super::schemas;
+use super::strays;
 use crate::api::wire::{CallContext, SelectedProfiles};
 use crate::api::{Boot, Client, find, without_run};
 use crate::config::{self, Config, LoadOptions, Selection};
@@ -126,8 +127,9 @@ impl Cx {
         let cwd = working_directory()?;
         let dirs = self.dirs()?;
         let uid = crate::proc::uid();
-        let config =
+        let mut config =
             config::load(&LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid })?;
+        config.warnings.extend(strays::variables(&self.env));
         let flags = self.inv.settings.clone();
         let mut layers = Layers { flags, dir: Some(cwd.clone()), ..config.settings_layers(&self.env) };
         let presets = settings::expand_presets(&layers, &|flag| self.takes(flag))?;
@@ -143,7 +145,8 @@ impl Cx {
         let (cwd, dirs) = (working_directory()?, self.dirs()?);
         let uid = crate::proc::uid();
         let options = LoadOptions { explicit: None, dir: &cwd, env: &self.env, dirs: &dirs, uid };
-        let (config, mut faults) = config::survey(&options);
+        let (mut config, mut faults) = config::survey(&options);
+        config.warnings.extend(strays::variables(&self.env));
         let flags = self.inv.settings.clone();
         let mut layers = Layers { flags, dir: Some(cwd.clone()), ..config.settings_layers(&self.env) };
         let (presets, wrong) = settings::preset_faults(&layers, &|flag| self.takes(flag));
@@ -321,12 +324,13 @@ impl Cx {
         if self.compared.replace(true) || client.is_first() {
             return;
         }
-        let of_daemon = |key: &str| settings::declared(key).is_some_and(|d| d.scope() == Scope::Daemon);
+        // Those that are the command's own as well were meant for it.
+        let of_daemon = |key: &str| {
+            settings::declared(key).is_some_and(|d| d.scope() == Scope::Daemon && !d.spec().shared)
+        };
         let typed = self.inv.settings.iter().map(|f| (f.key.as_str(), f.spelled.clone()));
         let preset =
             world.presets.iter().filter_map(|p| Some((p.key?, format!("{} of preset {}", p.flag, p.preset))));
-        // These are this command's own as well, and were meant for it.
-        let of_daemon = |key: &str| of_daemon(key) && key != "logging.level" && !key.starts_with("serve.");
         for (key, said) in typed.chain(preset).filter(|(key, _)| of_daemon(key)) {
             let Some(ours) = world.settings.explain(key) else { continue };
             let Ok(theirs) = client.json("GET", &format!("/v1/settings/{key}"), None) else { continue };

@@ -25,6 +25,7 @@ pub mod result;
 mod running;
 pub mod schemas;
 mod script_log;
+mod strays;
 pub mod table;
 pub mod topics;
 pub mod typecheck;

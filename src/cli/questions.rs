@@ -3,8 +3,9 @@
 
 use super::args::usage;
 use super::out::note;
-use crate::api::{Client, uri};
+use crate::api::{Client, Interrupter, uri};
 use crate::error::{Error, Kind, Result};
+use crate::proc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -136,18 +137,73 @@ pub fn converse(client: &Client, mut outcome: Result<Box<RawValue>>) -> Result<B
         let asked = error.raw_value().map(|raw| raw["inputRequired"].clone()).unwrap_or_default();
         let Some(task) = asked["callId"].as_str() else { return Err(error) };
         for question in asked["questions"].as_array().into_iter().flatten() {
-            let id = question["id"].as_str().unwrap_or_default();
-            let path = format!("/v1/elicit/{}", uri::encode(id, false));
-            loop {
-                match client.json("POST", &path, Some(&prompt(question)?)) {
-                    // Something did not fit; it is still open.
-                    Err(e) if e.kind() == Kind::Usage => note(e.message()),
-                    Err(e) => return Err(e),
-                    Ok(_) => break,
-                }
-            }
+            put(client, question)?;
         }
         outcome = client.task_result(task);
+    }
+}
+
+/// Somebody at the terminal who is asked what servers ask of the calls of one run. Until it is dropped.
+pub struct Attendant(Interrupter);
+
+impl Attendant {
+    /// Begins to listen. A script that reads from the terminal itself gets what is not typed as an answer.
+    pub fn start(client: &Client, run: &str) -> Result<Attendant> {
+        let (listening, answering) = (client.another()?, client.another()?);
+        let attendant = Attendant(listening.shutdown_handle()?);
+        let run = run.to_owned();
+        let outcome = proc::thread::spawn("questions", move || {
+            let mut seen = Vec::new();
+            // The stream begins with a comment, so nothing that was asked before is missed.
+            let _ = listening.stream("GET", "/v1/events?kind=elicit.asked&follow=1", None, &mut |_| {
+                answer_open(&answering, &run, &mut seen).map_err(|_| io::ErrorKind::BrokenPipe.into())
+            });
+        });
+        outcome.map_err(|e| Error::new(Kind::Busy, format!("starting a thread for questions: {e}")))?;
+        Ok(attendant)
+    }
+}
+
+impl Drop for Attendant {
+    fn drop(&mut self) {
+        // The thread may be waiting for a line that nobody types; it ends with the process.
+        self.0.interrupt();
+    }
+}
+
+/// Asks what is open of a run and has not been asked.
+fn answer_open(client: &Client, run: &str, seen: &mut Vec<String>) -> Result<()> {
+    let open = client.json("GET", "/v1/elicit", None)?;
+    for question in open["questions"].as_array().into_iter().flatten() {
+        let id = question["id"].as_str().unwrap_or_default();
+        if question["run"] != run || seen.iter().any(|known| known == id) {
+            continue;
+        }
+        seen.push(id.to_owned());
+        match put(client, question) {
+            // It has been answered elsewhere, or its time is over.
+            Err(e) if e.kind() == Kind::NotFound => {}
+            Err(e) if e.kind() == Kind::Cancelled => {
+                let _ = client.json("POST", &answer_path(question), Some(&json!({"action": "cancel"})));
+            }
+            outcome => outcome?,
+        }
+    }
+    Ok(())
+}
+
+fn answer_path(question: &Value) -> String {
+    format!("/v1/elicit/{}", uri::encode(question["id"].as_str().unwrap_or_default(), false))
+}
+
+/// Puts one question to the person, until the answer fits.
+fn put(client: &Client, question: &Value) -> Result<()> {
+    loop {
+        match client.json("POST", &answer_path(question), Some(&prompt(question)?)) {
+            // Something did not fit; it is still open.
+            Err(e) if e.kind() == Kind::Usage => note(e.message()),
+            outcome => return outcome.map(drop),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Writes how a script ended as a JUnit report, which is what CI systems read.
 //! Knows nothing of how the script was run.
 
+use super::args::usage;
 use super::out::complain;
 use super::running::log_line;
 use crate::error::{Error, Kind, Result};
+use crate::proc;
 use crate::script::{Fed, Outcome};
 use crate::util::{iso8601, now_ms, write_atomic};
 use std::fmt::Write;
@@ -60,10 +62,24 @@ enum End<'a> {
 
 impl Report {
     /// A report on a script of that name; `limit` bounds what is kept of its output, in bytes.
-    pub fn new(path: PathBuf, name: &str, limit: u64) -> Report {
+    /// Makes the directory that it goes into.
+    ///
+    /// # Errors
+    /// `Usage` when it could not be written: said before the script runs, not after.
+    pub fn new(path: PathBuf, name: &str, limit: u64) -> Result<Report> {
+        let refused = |what: String| {
+            usage(format!("--report: {}: {what}", path.display())).hint("name a file that can be written")
+        };
+        if path.is_dir() {
+            return Err(refused("it is a directory".into()));
+        }
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir).map_err(|e| refused(format!("making its directory: {e}")))?;
+            proc::may_write(dir).map_err(|e| refused(format!("writing into {}: {e}", dir.display())))?;
+        }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let seen = Arc::new(Mutex::new(Seen { limit, ..Seen::default() }));
-        Report { path, name: name.to_owned(), begun: now_ms(), seen }
+        Ok(Report { path, name: name.to_owned(), begun: now_ms(), seen })
     }
 
     /// Where what is seen of it goes.
@@ -95,7 +111,7 @@ impl Report {
         };
         let written = write_atomic(&self.path, text.as_bytes(), 0o644, false).map_err(|e| {
             let what = format!("writing the report {}: {e}", self.path.display());
-            Error::new(Kind::Unavailable, what).hint("--report names a file in a directory that exists")
+            Error::new(Kind::Unavailable, what)
         });
         match (written, &outcome) {
             (Ok(()), _) => outcome,
@@ -199,7 +215,7 @@ mod tests {
     use super::*;
 
     fn rendered(end: End, stderr: &[u8]) -> String {
-        let report = Report::new("report.xml".into(), "a \"b\" & <c>", 1000);
+        let report = Report::new("/tmp/report.xml".into(), "a \"b\" & <c>", 1000).unwrap();
         report.render(61_005, None, end, &Seen { stderr: stderr.to_vec(), ..Seen::default() })
     }
 

@@ -5,6 +5,7 @@ use super::args::usage;
 use super::cx::{Cx, World};
 use super::out::{complain, note};
 use super::progress::Progress;
+use super::questions::{self, Attendant};
 use super::remote;
 use super::report::Report;
 use super::schemas;
@@ -45,21 +46,29 @@ pub fn run(cx: &mut Cx, source: Source, args: Vec<OsString>) -> Result<u8> {
         export: cx.inv.text("export")?.map(str::to_owned),
         bare: cx.inv.has("no-launcher"),
     };
+    if cx.inv.has("interactive") {
+        questions::check_terminal()?;
+    }
     let place = world.settings.get(&EXEC_WHERE);
     let place = if cx.inv.has("remote") { "daemon" } else { place.as_str() };
     if place == "daemon" {
+        if cx.inv.has("interactive") {
+            return Err(usage("--interactive asks where the script runs, which is where the daemon is")
+                .hint("without it a question is printed, and mcpx elicit answers it"));
+        }
         if spec.watched {
             return Err(usage("--report is written where the script runs, which is where the daemon is"));
         }
         return remote::run(cx, &spec, faults);
     }
-    let report = cx.inv.value("report").map(|path| {
+    let new_report = |path| {
         let name = match &spec.source {
             Source::Script(name) => name.as_str(),
             Source::Inline(_) => "inline code",
         };
         Report::new(world.cwd.join(path), name, world.settings.get(&SCRIPT_CAPTURE_LIMIT))
-    });
+    };
+    let report = cx.inv.value("report").map(new_report).transpose()?;
     let local = Local { settings: &world.settings, env: &cx.env, dirs: &world.dirs };
     let prepared = match script::prepare(&spec, &local, faults) {
         // Nothing here can run it, but the machine that was named may.
@@ -107,6 +116,7 @@ fn carry_out(cx: &Cx, spec: &RunSpec, prepared: Prepared, report: Option<&Report
     let (client, link) = open(cx, world, &prepared)?;
     let client = client.map(Arc::new);
     let log = client.clone().map(|c| Arc::new(ScriptLog::new(c, &link.run, &link.session, &cx.trace())));
+    let run = link.run.clone();
     let plan = prepared.plan(link);
     if cx.inv.has("explain") {
         note(&format!("{}: {}", plan.runtime_name, plan.why.join("; ")));
@@ -123,7 +133,12 @@ fn carry_out(cx: &Cx, spec: &RunSpec, prepared: Prepared, report: Option<&Report
         }
         pass_on(&piece, color)
     };
+    let asking = match (cx.inv.has("interactive"), &client) {
+        (true, Some(client)) => Some(Attendant::start(client, &run)?),
+        _ => None,
+    };
     let outcome = script::execute(plan, Arc::new(Mutex::new(feed)));
+    drop(asking);
     // Threads that have a hand on it may be slower than the end of this process.
     let leave = || client.iter().for_each(|client| client.leave());
     let outcome = outcome.inspect_err(|_| leave())?;
@@ -186,6 +201,7 @@ fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, 
         context: cx.context()?,
         tools: prepared.grants(),
         confined: prepared.is_sandboxed(),
+        interactive: cx.inv.has("interactive"),
     })?;
     let far = client.is_remote();
     let channel = if prepared.wants_channel() { Some(client.channel(&opened.run)?) } else { None };
@@ -199,6 +215,8 @@ fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, 
         ca_file: if far { world.settings.get(&crate::settings::TRANSPORT_CA_FILE) } else { String::new() },
         socket: client.info().socket.clone(),
         // Where we reached it, others do too; its own word for that may be good on its machine only.
+        // Whoever makes a call waits until the question has been answered on the terminal.
+        report_input: !cx.inv.has("interactive"),
         endpoint: if far { client.info().endpoint.clone() } else { opened.endpoint },
         token: opened.token,
         channel,

@@ -51,6 +51,59 @@ pub fn select<'a>(world: &'a World, wanted: &[&str]) -> Result<Vec<Namespace<'a>
     Ok(picked)
 }
 
+/// As [`select`], where a word may also name one tool of a namespace, as `namespace.tool`: with
+/// each namespace the tools that were named of it, as typed; none stands for all of them.
+pub fn select_tools<'a>(world: &'a World, wanted: &[&str]) -> Result<Vec<(Namespace<'a>, Vec<String>)>> {
+    let servers: Vec<&str> = world.config.servers.iter().map(|s| s.name.as_str()).collect();
+    let mut named: Vec<(String, Vec<String>)> = Vec::new();
+    for typed in wanted {
+        let (server, tool) = match names::find_server(typed, &servers) {
+            Ok(server) => (server.to_owned(), None),
+            Err(e) if !typed.contains('.') => return Err(e),
+            Err(_) => names::split_target(typed, &servers).map(|(server, tool)| (server, Some(tool)))?,
+        };
+        match (named.iter_mut().find(|(name, _)| *name == server), tool) {
+            // The whole namespace has its tools in it.
+            (Some((_, tools)), None) => tools.clear(),
+            (Some((_, tools)), Some(tool)) if !tools.is_empty() => tools.push(tool),
+            (Some(_), Some(_)) => {}
+            (None, tool) => named.push((server, tool.into_iter().collect())),
+        }
+    }
+    let names: Vec<&str> = named.iter().map(|(server, _)| server.as_str()).collect();
+    let tools = |n: &Namespace| {
+        named.iter().find(|(server, _)| *server == n.def.name).map(|(_, t)| t.clone()).unwrap_or_default()
+    };
+    Ok(select(world, &names)?
+        .into_iter()
+        .map(|n| {
+            let tools = tools(&n);
+            (n, tools)
+        })
+        .collect())
+}
+
+/// Leaves of each schema the tools that were named of it; see [`select_tools`].
+///
+/// # Errors
+/// `NotFound` for a tool that its server does not have.
+pub fn load_tools<'a>(cx: &'a Cx, wanted: &[&str]) -> Result<Vec<Known<'a, ServerSchema>>> {
+    let (namespaces, named): (Vec<_>, Vec<_>) = select_tools(cx.catalog()?, wanted)?.into_iter().unzip();
+    let mut known = load(cx, namespaces)?;
+    for (k, named) in known.iter_mut().zip(named) {
+        let Ok(schema) = &mut k.tools else { continue };
+        if named.is_empty() {
+            continue;
+        }
+        let keep: Vec<String> = named
+            .iter()
+            .map(|tool| names::find_tool(&schema.tools, tool, &k.namespace.ident).map(|t| t.name.clone()))
+            .collect::<Result<_>>()?;
+        schema.tools.retain(|t| keep.contains(&t.name));
+    }
+    Ok(known)
+}
+
 /// The schema cache, and how old its content may be.
 pub fn cache(world: &World) -> (Cache, Duration) {
     (Cache::new(&world.dirs.cache), world.settings.get(&settings::CATALOG_CACHE_TTL))

@@ -3,6 +3,7 @@
 
 use super::jsonc;
 use super::node::{Item, Node};
+use super::odd;
 use super::patch::Patch;
 use super::search::search_path;
 use super::server::{self, Block, Place, ServerDef};
@@ -246,6 +247,8 @@ impl Loading {
                 continue;
             }
             let name = name.into_owned();
+            let file = layer.path.display();
+            self.warnings.extend(odd::members(&name, &block).iter().map(|line| format!("{file}:{line}")));
             match server::read(&name, &block, &place) {
                 Block::Patch(patch) => match self.names.get_mut(&name) {
                     Some(Named::Patched(nearer)) => nearer.over(*patch),

@@ -14,6 +14,7 @@ mod jsonc;
 mod load;
 mod node;
 mod oauth;
+mod odd;
 mod patch;
 mod places;
 mod profiles;

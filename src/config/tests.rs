@@ -438,7 +438,7 @@ fn what_is_odd_about_a_file_is_a_warning_with_its_line() {
             "/.mcpx.json:2:1: \"a\" is given twice; the last one counts",
             "/.mcpx.json:3:1: \"servers\" is ignored beside \"mcpServers\"",
             "/.mcpx.json:5:1: unknown key \"pool.callTimout\"; did you mean \"pool.callTimeout\"?",
-            "/.mcp.json:1:24: unknown key \"pool.nonsense\"",
+            "/.mcp.json:1:24: unknown key \"pool.nonsense\"; mcpx settings lists the known ones",
         ]
     );
 }

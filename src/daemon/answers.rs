@@ -360,6 +360,9 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     let run = daemon.runs.open(wanted.context, tie, limits, wanted.confined || is_confined(asker))?;
     daemon.sessions.touch_of(&run.caller);
     run.carry(asker.carried.clone());
+    if wanted.interactive {
+        run.attend();
+    }
     let usable =
         |server: &ServerDef| server.enabled && server.problem.is_none() && run.selection.takes(server);
     json_of(&OpenedRun {

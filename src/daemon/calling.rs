@@ -4,6 +4,7 @@
 use super::answers::{caller_of, json_of, limits};
 use super::asks::tasks::{Task, Waited};
 use super::asks::{self, About};
+use super::call_stream::{self, News};
 use super::references::{self, Called};
 use super::router::{Asker, Done, Origin, Response};
 use super::runs;
@@ -14,13 +15,13 @@ use crate::api::wire::CallRequest;
 use crate::catalog::{ServerSchema, Tool};
 use crate::error::{Error, Kind, Result};
 use crate::mcp::{Asked, Question};
-use crate::pool::{Call, Caller, Cancel, Permit};
+use crate::pool::{Call, Caller, Cancel, Permit, Progress};
 use crate::proc;
 use crate::settings;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,38 +30,47 @@ pub type Early = Arc<dyn Fn(&Error) -> bool + Send + Sync>;
 
 /// The header with which a caller says that it rather hears of a question than waits for its answer.
 pub(super) const INPUT_HEADER: &str = "x-mcpx-input";
+/// The header with which such a caller says that it wants to hear of progress.
+const PROGRESS_HEADER: &str = "x-mcpx-progress";
 
 /// Carries out a call. A caller that can be answered early, or says that it wants to
 /// know, is answered when the server asks something, and the call goes on as a task.
 pub fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Done> {
-    let reports = asker.headers.get(INPUT_HEADER).is_some_and(|v| v.trim().eq_ignore_ascii_case("report"));
+    let reports = wants(asker, INPUT_HEADER);
     if asker.early.is_some() || !reports {
         return perform(daemon, call, asker).map(Done::Tool);
     }
     detachable(daemon, call, asker)
 }
 
-/// How a call that may be left behind comes back.
-enum News {
-    Done(Result<Box<RawValue>>),
-    Asked(Error),
+/// Whether a header asks for reports.
+fn wants(asker: &Asker<'_>, header: &str) -> bool {
+    asker.headers.get(header).is_some_and(|v| v.trim().eq_ignore_ascii_case("report"))
 }
 
 /// A call on a thread of its own, so that the asker's can leave it.
 fn detachable(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Done> {
-    let (send, receive) = mpsc::channel();
+    let (send, receive) = mpsc::sync_channel(call_stream::AHEAD);
     let cancel = Cancel::new();
     let inner = cancel.clone();
     let guard = asker.cancel.on_cancel(move || inner.cancel());
     let early: Early = {
-        let send: Mutex<Option<Sender<News>>> = Mutex::new(Some(send.clone()));
+        let send: Mutex<Option<SyncSender<News>>> = Mutex::new(Some(send.clone()));
         Arc::new(move |error| {
             let send = send.lock().unwrap_or_else(PoisonError::into_inner).take();
             send.is_some_and(|send| send.send(News::Asked(error.clone())).is_ok())
         })
     };
+    let heartbeat = daemon.current().settings.get(&settings::EVENTS_HEARTBEAT);
     let (daemon, origin, held) = (daemon.clone(), asker.origin.clone(), asker.held.clone());
-    let (carried, progress) = (asker.carried.clone(), asker.progress.clone());
+    let carried = asker.carried.clone();
+    let progress = match wants(asker, PROGRESS_HEADER) {
+        true => {
+            let send = send.clone();
+            Some(Arc::new(move |report| drop(send.try_send(News::Progress(report)))) as Progress)
+        }
+        false => asker.progress.clone(),
+    };
     proc::thread::spawn("call", move || {
         // The caller may be answered and gone long before this is over.
         let _busy = daemon.activity.enter();
@@ -71,12 +81,15 @@ fn detachable(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Res
     })
     .map_err(|e| Error::new(Kind::Busy, format!("starting a thread for a call: {e}")))?;
     let news = receive.recv();
+    if let Ok(News::Progress(first)) = news {
+        return Ok(Done::Response(call_stream::response(first, receive, guard, heartbeat)));
+    }
     // From here on the asker's leaving is nothing to the call.
     drop(guard);
     match news {
         Ok(News::Done(outcome)) => outcome.map(Done::Tool),
         Ok(News::Asked(error)) => Ok(Done::Response(asked(&error))),
-        Err(_) => Err(Error::new(Kind::Internal, "the call broke off inside mcpx")),
+        _ => Err(Error::new(Kind::Internal, "the call broke off inside mcpx")),
     }
 }
 
@@ -150,6 +163,7 @@ struct Asking {
     server: String,
     tool: String,
     session: String,
+    run: Option<String>,
     cancel: Cancel,
     early: Option<Early>,
     /// The task that the call has become.
@@ -171,6 +185,7 @@ impl Asking {
             server: server.to_owned(),
             tool: tool.to_owned(),
             session: caller.session.clone(),
+            run: caller.run.clone(),
             cancel: asker.cancel.clone(),
             early: asker.early.clone(),
             task: Mutex::default(),
@@ -190,6 +205,7 @@ impl Asking {
         let about = || About {
             tool: Some(self.tool.clone()),
             session: self.session.clone(),
+            run: self.run.clone(),
             task: self.task(&daemon).map(|task| task.id.clone()),
         };
         let taken = daemon.questions.take(question, about, &settings, Some(&self.tool));

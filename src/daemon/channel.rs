@@ -313,7 +313,7 @@ impl Channel {
         let progress = job.progress.then(|| self.reporter(job.id));
         let (origin, carried) = (Origin::Channel(self.run.clone()), self.run.carried());
         static NONE: Headers = Headers(Vec::new());
-        let early = Some(self.early(job));
+        let early = (!self.run.is_attended()).then(|| self.early(job));
         let asker =
             Asker { origin, held: None, cancel: &job.cancel, progress, carried, headers: &NONE, early };
         answers::perform(&self.daemon, op, Params::Json(&job.text[job.params.clone()]), &asker)

@@ -4,6 +4,7 @@
 mod answers;
 mod artifacts;
 mod asks;
+mod call_stream;
 mod calling;
 mod channel;
 mod child;

@@ -12,7 +12,7 @@ use crate::settings::Carried;
 use crate::util;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ pub struct Run {
     pub caller: Caller,
     /// The servers that it works with.
     pub selection: Selection,
+    /// Somebody answers the questions of its calls while they wait.
+    attended: AtomicBool,
     /// Pulled when the run ends: its calls are cancelled and its channels closed.
     pub ended: Cancel,
     /// A token for TCP requests of this run.
@@ -66,6 +68,14 @@ impl Run {
     /// Has these settings hold for its calls from now on.
     pub fn carry(&self, carried: Carried) {
         *self.carried.lock().unwrap_or_else(PoisonError::into_inner) = carried;
+    }
+    /// Has its calls wait from now on when servers ask: somebody answers.
+    pub fn attend(&self) {
+        self.attended.store(true, Ordering::Relaxed);
+    }
+    /// Whether somebody answers the questions of its calls while they wait.
+    pub fn is_attended(&self) -> bool {
+        self.attended.load(Ordering::Relaxed)
     }
     /// The settings that hold for its calls.
     pub fn carried(&self) -> Carried {
@@ -134,6 +144,7 @@ impl Runs {
             id: id.clone(),
             caller,
             selection,
+            attended: AtomicBool::new(false),
             ended: Cancel::new(),
             token: util::random_hex(32)?,
             limits,

@@ -95,8 +95,10 @@ impl Home {
     /// What is in the state directory, but for logs.
     pub fn state_files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.dirs.state).into_iter().flatten().flatten();
-        let mut names: Vec<String> =
-            entries.map(|e| e.file_name().into_string().unwrap()).filter(|n| !n.contains(".log")).collect();
+        let mut names: Vec<String> = entries
+            .map(|e| e.file_name().into_string().unwrap())
+            .filter(|n| !n.contains(".log") && n != "artifacts")
+            .collect();
         names.sort();
         names
     }
@@ -348,7 +350,7 @@ impl Upstream for Fake {
             .collect())
     }
     fn about(&self) -> About {
-        About { protocol: "2025-11-25".into(), info: Some(json!({"title": "A fake"})), instructions: None }
+        About { protocol: "2025-11-25".into(), info: Some(json!({"title": "A fake"})), ..About::default() }
     }
     fn pid(&self) -> Option<u32> {
         None

@@ -91,7 +91,8 @@ impl Pool {
             data["instance"] = met.instance.as_str().into();
         }
         let event = Event::new(&kinds::CALL_FINISHED, data);
-        let extra = details(call, caller, outcome, bus.is_detailed());
+        let failed = outcome.is_ok() && word != "ok";
+        let extra = details(call, caller, outcome, failed, bus.is_detailed());
         bus.publish_with(event.server(&met.server).session(&caller.session), Some(extra));
     }
 
@@ -143,7 +144,8 @@ impl Errand<'_> {
             ));
         }
         let deadline = self.deadline(limits);
-        let Some(lease) = server.lease(&key, deadline, self.call.cancel, None)? else { return Ok(None) };
+        let Some(mut lease) = server.lease(&key, deadline, self.call.cancel, None)? else { return Ok(None) };
+        lease.works_for(&self.caller.session);
         self.met.instance = lease.instance.key.text.clone().into_owned();
         if let Some(session) = &lease.instance.key.session
             && self.caller.ephemeral
@@ -296,15 +298,30 @@ impl Errand<'_> {
 
 /// What the log gets to know of a call besides its event. Arguments and results are
 /// contents, and so is a message that quotes arguments: only where they are asked for.
-fn details(call: &Call<'_>, caller: &Caller, outcome: &Result<Box<RawValue>>, contents: bool) -> Value {
+fn details(
+    call: &Call<'_>,
+    caller: &Caller,
+    outcome: &Result<Box<RawValue>>,
+    failed: bool,
+    contents: bool,
+) -> Value {
     let arguments = call.arguments.as_deref().map_or("{}", RawValue::get);
     let mut extra = json!({"sent": arguments.len()});
     if !caller.trace.is_empty() {
         extra["trace"] = json!(caller.trace);
     }
     match outcome {
-        Ok(result) => extra["received"] = result.get().len().into(),
-        Err(error) if error.kind() == Kind::Usage && !contents => {}
+        Ok(result) => {
+            extra["received"] = result.get().len().into();
+            // What it said is a part of the result; that it said it is not.
+            if failed {
+                extra["message"] = "the tool reported an error".into();
+            }
+        }
+        // It quotes the arguments.
+        Err(error) if error.kind() == Kind::Usage && !contents => {
+            extra["message"] = "the arguments are wrong (with logging.arguments the log says how)".into();
+        }
         Err(error) => extra["message"] = QUOTED.cut(error.message()).into(),
     }
     if contents {

@@ -46,21 +46,22 @@ pub fn find_program(name: &OsStr, env: &Env, cwd: &Path) -> Result<PathBuf> {
         }
     }
     let searched = Path::new(searched).display();
-    let place = match path {
-        Some(_) => format!("PATH={searched}"),
-        None => format!("PATH is not set; searched {searched}"),
+    let (place, looked) = match path {
+        Some(_) => ("on PATH", format!("PATH is {searched}")),
+        None => ("and PATH is not set", format!("searched {searched}")),
     };
     Err(match rejected {
         Some((candidate, why)) => Error::new(
             Kind::Unavailable,
-            format!("the command {shown} cannot be started: {}: {why} ({place})", candidate.display()),
-        ),
-        None => Error::new(Kind::Unavailable, format!("the command {shown} was not found ({place})"))
+            format!("the command {shown} cannot be started: {}: {why}", candidate.display()),
+        )
+        .hint(looked),
+        None => Error::new(Kind::Unavailable, format!("the command {shown} was not found {place}"))
             .hint(match shown.to_string().split_once(' ') {
                 Some((program, _)) => {
                     format!("this is looked for as one name; to start {program}, put what follows it into \"args\"")
                 }
-                None => format!("install {shown}, give its absolute path, or extend PATH"),
+                None => format!("install {shown}, give its absolute path, or extend PATH ({looked})"),
             }),
     })
 }
@@ -129,7 +130,7 @@ mod tests {
     fn a_miss_names_the_path_and_what_to_do() {
         let e = find_program(OsStr::new("no-such-thing"), &path_env("/a:/b"), Path::new("/")).unwrap_err();
         assert_eq!(e.kind(), Kind::Unavailable);
-        assert_eq!(e.message(), "the command no-such-thing was not found (PATH=/a:/b)");
+        assert_eq!(e.message(), "the command no-such-thing was not found on PATH");
         assert!(e.hint_text().unwrap().contains("extend PATH"));
         let e = find_program(OsStr::new("no-such-thing"), &Env::default(), Path::new("/")).unwrap_err();
         assert!(e.message().contains("PATH is not set"), "{e}");

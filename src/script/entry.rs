@@ -29,9 +29,10 @@ pub fn bare_entry(cache: &Path, client: &Path, inline: &Inline, cwd: &Path, kind
 }
 
 /// How an entry starts the script, and awaits it except in bun, which turns in
-/// circles for as long as a module awaits what never comes.
+/// circles for as long as a module awaits what never comes, and in deno, which would
+/// show this very line for what never comes in the script.
 const AWAIT: &str = "const ended = ";
-const AWAITED: &str = "if (!globalThis.Bun) await ended;\n";
+const AWAITED: &str = "if (!globalThis.Bun && !globalThis.Deno) await ended;\n";
 
 /// How hooks get at indirect eval from within the entry, against which their imports are resolved.
 const EVALUATE: &str = "const evaluate = eval;\n";

@@ -286,8 +286,19 @@ pub fn unknown_keys(file: &FileLayer) -> Vec<String> {
         } else {
             ALL.iter().map(|d| d.family()).chain(CONTENT.iter().copied()).collect()
         };
-        let near = crate::util::nearest(key, names).first().map(|n| format!("; did you mean \"{n}\"?"));
-        out.push(format!("{path}:{line}: unknown key \"{key}\"{}", near.unwrap_or_default()));
+        // A setting without its family is likelier meant than a family that is spelled alike.
+        let inner = |d: &&&'static dyn Declared| d.key().split_once('.').is_some_and(|(_, name)| name == key);
+        let without: Vec<&str> = ALL.iter().filter(inner).map(|d| d.key()).collect();
+        let near = match without.is_empty() {
+            true => crate::util::nearest(key, names).into_iter().take(1).collect(),
+            false => without,
+        };
+        let near: Vec<String> = near.iter().map(|n| format!("\"{n}\"")).collect();
+        let meant = match near.is_empty() {
+            true => "; mcpx settings lists the known ones".to_owned(),
+            false => format!("; did you mean {}?", near.join(" or ")),
+        };
+        out.push(format!("{path}:{line}: unknown key \"{key}\"{meant}"));
     };
     for ((key, value), lines) in file.values.iter().zip(&file.lines.children) {
         if declared(key).is_some() || CONTENT.contains(&key.as_str()) {

@@ -49,6 +49,9 @@ pub struct Spec {
     pub scope: Scope,
     /// Whether a running daemon takes a new value at once.
     pub hot: bool,
+    /// Of the daemon, and of a command as well, each for itself: a command that is given another
+    /// value than the daemon has is not told so.
+    pub shared: bool,
     /// Needed before there is a configuration: refused in a file, and known
     /// by its declared variables and flags only.
     pub bootstrap: bool,
@@ -66,11 +69,15 @@ impl Spec {
     /// An entry with nothing out of the ordinary: hot, of the daemon, without further names.
     pub const fn new(key: &'static str, kind: Kind, help: &'static str) -> Spec {
         let (scope, flags, env) = (Scope::Daemon, [].as_slice(), [].as_slice());
-        Spec { key, kind, scope, hot: true, bootstrap: false, flags, env, help, doc: "" }
+        Spec { key, kind, scope, hot: true, shared: false, bootstrap: false, flags, env, help, doc: "" }
     }
     /// Decided by the command that a person runs.
     pub const fn client(self) -> Spec {
         Spec { scope: Scope::Client, ..self }
+    }
+    /// Decided by the daemon and by each command for itself.
+    pub const fn shared(self) -> Spec {
+        Spec { shared: true, ..self }
     }
     /// Decided by each call.
     pub const fn call(self) -> Spec {
@@ -207,6 +214,17 @@ pub fn declared(key: &str) -> Option<&'static dyn Declared> {
     ALL.iter().find(|d| d.key() == key).copied()
 }
 
+/// The setting that a variable sets.
+pub fn variable(name: &str) -> Option<&'static dyn Declared> {
+    let derived = name.strip_prefix("MCPX_");
+    ALL.iter()
+        .find(|d| {
+            let spec = d.spec();
+            spec.env.contains(&name) || !spec.bootstrap && derived.is_some_and(|n| shouted(n, spec.key))
+        })
+        .copied()
+}
+
 /// The setting that a flag (with its dashes, without a value) sets.
 pub fn flag(name: &str) -> Option<&'static dyn Declared> {
     // Names are compared without building them: a command line is parsed on every run.
@@ -240,6 +258,22 @@ fn spelled(long: &str, key: &str) -> bool {
             b'.' => typed.next() == Some(b'-'),
             b'A'..=b'Z' => typed.next() == Some(b'-') && typed.next() == Some(c.to_ascii_lowercase()),
             _ => typed.next() == Some(c),
+        };
+        if !ok {
+            return false;
+        }
+    }
+    typed.next().is_none()
+}
+
+/// Whether `name` is the end of `key`'s derived variable, without allocating.
+fn shouted(name: &str, key: &str) -> bool {
+    let mut typed = name.bytes();
+    for c in key.bytes() {
+        let ok = match c {
+            b'.' => typed.next() == Some(b'_'),
+            b'A'..=b'Z' => typed.next() == Some(b'_') && typed.next() == Some(c),
+            _ => typed.next() == Some(c.to_ascii_uppercase()),
         };
         if !ok {
             return false;

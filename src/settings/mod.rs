@@ -21,7 +21,7 @@ mod units;
 pub use apply::{known, unknown_keys};
 pub use carried::Carried;
 pub use choices::*;
-pub use declared::{Declared, Scope, Setting, Spec, declared, flag, flag_match};
+pub use declared::{Declared, Scope, Setting, Spec, declared, flag, flag_match, variable};
 pub use docs::settings_md;
 pub(crate) use kind::shape;
 pub use kind::{Choice, FromVal, Kind, Secret, Val};

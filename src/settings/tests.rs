@@ -174,7 +174,7 @@ fn unknown_keys_are_reported_with_the_nearest() {
             "/f:6: unknown key \"pool.callTimout\"; did you mean \"pool.callTimeout\"?",
             "/f:6: unknown key \"mcpServer\"; did you mean \"mcpServers\"?",
             "/f:7: \"search\" must be an object of settings, not a number",
-            "/f:8: unknown key \"weather\"",
+            "/f:8: unknown key \"weather\"; mcpx settings lists the known ones",
         ]
     );
     let foreign = FileLayer { foreign: true, ..file.clone() };

@@ -7,8 +7,9 @@
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { argv, env, exit, stderr } from "node:process";
+import { delimiter, dirname, join } from "node:path";
+import { argv, env, execPath, exit, stderr } from "node:process";
+import { fileURLToPath } from "node:url";
 
 const scenario = env.MCP_CONFORMANCE_SCENARIO;
 const context = JSON.parse(env.MCP_CONFORMANCE_CONTEXT ?? "{}");
@@ -21,7 +22,16 @@ function mcpx(...args) {
   const own = Object.entries(env).filter(([name]) => !name.startsWith("MCPX_"));
   return execFileSync(env.MCPX_BIN, args, {
     cwd: home,
-    env: { ...Object.fromEntries(own), HOME: home, XDG_STATE_HOME: "", XDG_CACHE_HOME: "", XDG_RUNTIME_DIR: "" },
+    env: {
+      ...Object.fromEntries(own),
+      HOME: home,
+      XDG_STATE_HOME: "",
+      XDG_CACHE_HOME: "",
+      XDG_RUNTIME_DIR: "",
+      // A browser whose user grants everything, and the node that it wants.
+      BROWSER: fileURLToPath(new URL("../oauth/browser.mjs", import.meta.url)),
+      PATH: `${dirname(execPath)}${delimiter}${env.PATH}`,
+    },
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -34,6 +44,29 @@ function tools() {
 
 function call(tool, args = {}) {
   return mcpx("call", `s.${tool}`, JSON.stringify(args));
+}
+
+/** The exit code that says that authorisation is wanting. */
+const REFUSED = 77;
+
+/** Calls every tool, with a login whenever a command says that it wants one; a server that wants many is given up. */
+function authorised() {
+  for (let logins = 3; ; logins--) {
+    try {
+      return tools().map((tool) => call(tool.tool));
+    } catch (e) {
+      if (e.status !== REFUSED || logins === 0) throw e;
+    }
+    mcpx("auth", "login", "s");
+  }
+}
+
+/** The client that the suite has registered, as the configuration names it. */
+function oauth() {
+  const { client_id: clientId, client_secret: clientSecret } = context;
+  if (!clientId) return undefined;
+  const grant = scenario.includes("client-credentials") ? "client_credentials" : undefined;
+  return { oauth: { clientId, clientSecret, grant } };
 }
 
 /** Something for each required argument. */
@@ -77,9 +110,15 @@ const scenarios = {
 };
 
 try {
-  // Whoever has no person to ask says in the configuration what is answered.
-  writeFileSync(join(home, ".mcpx.json"), JSON.stringify({ mcpServers: { s: { url } }, elicit: { rules: { s: "accept" } } }));
-  (scenarios[scenario] ?? tools)();
+  const configuration = {
+    mcpServers: { s: { url, mcpx: oauth() } },
+    // Whoever has no person to ask says here what is answered.
+    elicit: { rules: { s: "accept" } },
+    // The document that the suite's servers take for a client that they know.
+    oauth: { clientMetadataUrl: "https://conformance-test.local/client-metadata.json" },
+  };
+  writeFileSync(join(home, ".mcpx.json"), JSON.stringify(configuration));
+  (scenarios[scenario] ?? (scenario.startsWith("auth/") ? authorised : tools))();
 } catch (e) {
   stderr.write(`${scenario}: ${e.message}\n`);
   exit(1);

@@ -104,6 +104,14 @@ fn a_mistyped_name_gets_the_nearest() {
 }
 
 #[test]
+fn a_pair_that_the_tool_does_not_declare_is_refused_and_json_sends_it_all_the_same() {
+    let world = World::demo();
+    let refused = world.mcpx(["call", "demo.echo", "text=hi", "txet=ho"]).status(2).any_stderr().run();
+    refused.says(&["has no argument \"txet\"", "did you mean \"text\"", "txet:=<json>"]);
+    world.mcpx(["call", "demo.echo", "text=hi", "txet:=1"]).stdout("hi\n").check();
+}
+
+#[test]
 fn awkward_names_are_reachable_exactly_and_as_identifiers() {
     let world = World::demo();
     for name in ["class", "get-weird.name", "get-weird-name", "1st", "tool with spaces", "ünïcode"] {

@@ -194,6 +194,21 @@ fn tools_lists_one_namespace_or_all() {
 }
 
 #[test]
+fn one_tool_can_be_named_where_a_namespace_can() {
+    let world = World::demo().and_fake("fake", &[]);
+    let types = world.mcpx(["types", "demo.echo"]).run().stdout();
+    assert!(types.contains("echo(") && !types.contains("add("), "{types}");
+    let two = world.mcpx(["tools", "demo.echo", "demo.get_weird_name"]).run().stdout();
+    assert!(two.lines().count() == 2 && two.contains("demo.get_weird_name("), "{two}");
+    let whole = world.mcpx(["tools", "demo.echo", "demo"]).run().stdout();
+    assert!(whole.contains("demo.add("), "the namespace has its tools in it: {whole}");
+    let json = world.mcpx(["--json", "tools", "demo.echo"]).run().json();
+    assert_eq!(json["tools"].as_array().unwrap().len(), 1, "{json}");
+    world.mcpx(["tools", "demo.ecko"]).status(2).stderr_has("did you mean \"echo\"").check();
+    world.mcpx(["types", "dmo.echo"]).status(2).stderr_has("demo").check();
+}
+
+#[test]
 fn every_page_of_tools_is_read_and_an_endless_list_ends() {
     let world = World::fake(&["--tools", "250", "--page", "7"]);
     assert_eq!(row(&world, "fake")["tools"], 267);
@@ -263,9 +278,14 @@ fn two_hundred_servers_with_five_thousand_tools_come_from_the_cache_at_once() {
     let cold =
         world.mcpx(["--json", "ls", "--catalog-wait", "2m"]).limit(std::time::Duration::from_secs(120)).run();
     assert_eq!(cold.json().to_string().matches("\"ready\"").count(), 200);
+    let _ = world.mcpx(["stop"]).run();
     let warm = world.mcpx(["ls"]).run();
-    // The bench measures; this only catches a start of servers, which would take seconds.
-    assert!(warm.seconds < 1.0, "{warm}");
+    assert_eq!(warm.stdout().lines().count(), 201, "{warm}");
     let found = world.mcpx(["--json", "search", "tool_7"]).run();
     found.says(&["tool_7"]);
+    assert!(
+        world.processes().is_empty(),
+        "neither a daemon nor a server was needed: {:?}",
+        world.processes()
+    );
 }

@@ -24,10 +24,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("catalog/ts/plan.rs", "NEW: usize", "a mark, not a number"),
     ("catalog/validate.rs", "SHOWN: usize", "how much of a value an error message quotes"),
     ("catalog/validate.rs", "LONGEST: usize", "how much of a value an error message quotes"),
+    ("cli/commands/artifacts.rs", "UNITS:", "the units that sizes are shown in"),
     ("cli/commands/call.rs", "Duration::from_millis(1)", "the unit of the wire's timeoutMs"),
     (
         "daemon/http/mod.rs",
-        "announced.min(1024 * 1024)",
+        "unwrap_or(0).min(1024 * 1024)",
         "how much is reserved on a peer's word; more grows as it arrives",
     ),
     (

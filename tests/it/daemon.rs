@@ -300,6 +300,22 @@ fn one_in_the_foreground_stays_until_it_is_told() {
     let output = running.wait();
     assert_eq!(output.status, 0, "{output}");
     assert!(world.infos().is_empty());
+    // Ctrl-C is how one ends it in front of it: no failure either.
+    let running = world.mcpx(["daemon"]).start();
+    wait_until("it to be ready", || (!world.infos().is_empty()).then_some(()));
+    running.signal(libc::SIGINT);
+    assert_eq!(running.wait().status, 0);
+}
+
+#[test]
+fn what_keeps_a_daemon_from_starting_says_what_to_do() {
+    let world = World::demo();
+    world.mcpx(["daemon", "--dir", "/no/such/place"]).status(2).stderr_has("does not exist").check();
+    world.mcpx(["daemon", "--dir", "/dev/null"]).status(2).stderr_has("is not a directory").check();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = world.mcpx(["daemon", "--listen", &address]).status(69).any_stderr().run();
+    output.says(&[&address, "--listen takes another port"]);
 }
 
 #[test]
@@ -351,11 +367,12 @@ fn a_service_is_written_and_removed() {
     // No manager is on this world's PATH: the file is written, and it says what to run.
     let output = world
         .mcpx(["--json", "service", "install", "--manager", "systemd"])
+        .status(69)
         .stderr_has("systemctl --user daemon-reload")
         .run();
     let path = std::path::PathBuf::from(output.json()["path"].as_str().unwrap());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), printed);
-    let _ = world.mcpx(["service", "uninstall", "--manager", "systemd"]).any_stderr().run();
+    let _ = world.mcpx(["service", "uninstall", "--manager", "systemd"]).status(69).any_stderr().run();
     assert!(!path.exists());
     let again = world.mcpx(["service", "uninstall"]).output();
     assert_ne!(again.status, 0, "{again}");

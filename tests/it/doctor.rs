@@ -76,6 +76,8 @@ fn every_fault_has_a_level_and_what_to_do() {
     let world = World::new().config("{ oops");
     let all = findings(&world, &[], 1);
     find(&all, "configuration", "expected a key");
+    // The file is there: that there is none would be wrong.
+    assert!(!all.iter().any(|f| f["what"].as_str().unwrap().contains("no configuration file")), "{all:#?}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn a_lock_is_stable_and_a_drift_is_told_with_its_path() {
     let world = world(json!([tool("one", "string", "first"), tool("two", "string", "second")]));
     world.mcpx(["check"]).status(65).stderr_has("mcpx lock").check();
     let said = world.mcpx(["lock"]).run();
-    said.says(&["fake:", "wrote", ".mcpx.lock.json"]);
+    said.says(&["tools, new", "wrote", ".mcpx.lock.json"]);
     let text = std::fs::read_to_string(world.dir().join(".mcpx.lock.json")).unwrap();
     world.mcpx(["lock"]).run().says(&["unchanged", "nothing to change"]);
     assert_eq!(std::fs::read_to_string(world.dir().join(".mcpx.lock.json")).unwrap(), text);

@@ -21,6 +21,7 @@ print(tools.demo.add.raw(a=1, b=2)["structuredContent"])
 print(tools.demo["get-weird.name"]({"note": "x"})["tool"], tools.demo.class_()["tool"])
 emit({"a": [1, None]})
 log.info("read {n} rows", n=3)
+log.warn("lost {n} of {of}", {"n": 1}, of=4)
 log.debug("hidden")
 "#,
     );
@@ -28,6 +29,7 @@ log.debug("hidden")
         .mcpx(["run", "a.py", "one", "two"])
         .stdout("hi ü→😀 ['one', 'two']\n3\n{'sum': 3}\nget-weird.name class\n{\"a\":[1,null]}\n")
         .stderr_has("info  read 3 rows\n")
+        .stderr_has("warn  lost 1 of 4\n")
         .check();
 }
 

@@ -78,12 +78,15 @@ fn a_report_says_how_a_script_ended_and_everything_passes_through() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_fails_a_script_that_did_not() {
+fn a_report_that_cannot_be_written_is_said_before_the_script_runs() {
     let world = World::new().with(Runtime::Node26);
-    let words = ["run", "--report", "absent/report.xml", "s.sh"];
-    world.write("s.sh", "#!/bin/sh\nexit 0\n");
-    world.mcpx(words).status(69).stderr_has("absent/report.xml").check();
-    world.write("s.sh", "#!/bin/sh\nexit 3\n");
-    world.mcpx(words).status(3).stderr_has("absent/report.xml").check();
+    world.write("s.sh", "#!/bin/sh\necho > ran\nexit 3\n");
+    for wrong in ["s.sh/report.xml", "."] {
+        world.mcpx(["run", "--report", wrong, "s.sh"]).status(2).stderr_has("--report: ").check();
+        assert!(!world.dir().join("ran").exists(), "{wrong}");
+    }
+    // A directory that is not there yet is made.
+    world.mcpx(["run", "--report", "new/deep/report.xml", "s.sh"]).status(3).check();
+    assert!(world.dir().join("ran").exists() && world.dir().join("new/deep/report.xml").exists());
     world.mcpx(["exec", "--remote", "--report", "r.xml", "1"]).status(2).stderr_has("--report").check();
 }

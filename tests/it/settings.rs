@@ -546,3 +546,62 @@ fn unknown_keys_are_told_with_the_nearest_and_refused_where_that_is_wanted() {
     let strict = world.mcpx(["config", "--plumbing-strict-unknown-keys"]).status(65).any_stderr().run();
     strict.says(&[".mcpx.json:2:3: unknown key \"pol\"", "plumbing.strictUnknownKeys is on"]);
 }
+
+#[test]
+fn a_member_of_a_setting_that_is_an_object_is_set_shown_and_unset_by_its_path() {
+    let world = World::demo().file("../home/.config/mcpx/config.json", "{}");
+    let set = |words: &[&str]| world.mcpx([&["settings"], words].concat()).any_stderr().run();
+    set(&["set", "script.profiles.ci.deno", "[\"--allow-env\"]"]).says(&["script.profiles ="]);
+    set(&["set", "script.profiles.ci.description", "for CI"]).says(&["for CI"]);
+    let file = || -> Value {
+        serde_json::from_slice(&std::fs::read(world.dir().join(".mcpx.json")).unwrap()).unwrap()
+    };
+    let ci = json!({"deno": ["--allow-env"], "description": "for CI"});
+    assert_eq!(file()["script"]["profiles"]["ci"], ci);
+    // It is one: the profile is known, and it holds.
+    world.mcpx(["permissions"]).run().says(&["ci", "for CI"]);
+    let row = world.mcpx(["--json", "settings", "get", "script.profiles.ci"]).run().json();
+    assert_eq!((&row["key"], &row["value"]), (&json!("script.profiles.ci"), &ci), "{row}");
+    world
+        .mcpx(["settings", "get", "script.profiles.ci.description"])
+        .run()
+        .says(&[".mcpx.json:", "= for CI"]);
+    world.mcpx(["settings", "get", "script.profiles.cj"]).status(2).stderr_has("did you mean \"ci\"").check();
+    world.mcpx(["settings", "get", "pool.max.x"]).status(2).stderr_has("pool.max").check();
+    // A nearer file's object stands in place of one further away: said, not left to be found out.
+    let user = ["--persist", "user"];
+    let _ = set(&[&["set", "script.interpreter.foo", "foo -x"][..], &user].concat());
+    set(&["set", "script.interpreter.bar", "bar"]).says(&["foo of ", "is out of force here now"]);
+    let _ = set(&["unset", "script.interpreter.bar"]);
+    world.mcpx(["settings", "get", "script.interpreter.foo"]).run().says(&["= foo -x"]);
+    let _ = set(&["unset", "script.profiles.ci.description"]);
+    let _ = set(&["unset", "script.profiles.ci"]);
+    assert!(file().get("script").is_none(), "what is left empty goes too: {}", file());
+    // In a running daemon.
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let _ =
+        set(&["set", "hooks.note", "{\"on\":\"call.finished\",\"run\":\"true\"}", "--persist", "runtime"]);
+    let row = world.mcpx(["--json", "settings", "get", "hooks.note", "--daemon"]).run().json();
+    assert_eq!((&row["value"]["run"], &row["source"]), (&json!("true"), &json!("runtime")), "{row}");
+    world.mcpx(["settings", "unset", "hooks.note", "--daemon"]).status(2).stderr_has("as a whole").check();
+}
+
+#[test]
+fn a_mistyped_name_that_would_do_nothing_is_said_once() {
+    let world = World::new()
+        .config("{\"mcpServers\": {\n\"a\": {\"comand\": \"x\", \"type\": \"stdio\"},\n\"b\": {\"command\": \"x\", \"scope\": \"session\"}},\n\"callTimeout\": \"5s\"}")
+        .env("MCPX_POOL_MAXX", "3");
+    let output = world.mcpx(["servers"]).any_stderr().output();
+    let said = output.stderr.clone();
+    for line in [
+        ".mcpx.json:2:7: server \"a\": unknown key \"comand\"; did you mean \"command\"?",
+        "server \"b\": \"scope\" does nothing here; it belongs into the server's \"mcpx\" block",
+        ".mcpx.json:4:1: unknown key \"callTimeout\"; did you mean \"pool.callTimeout\"",
+        "MCPX_POOL_MAXX is no variable of mcpx; did you mean MCPX_POOL_MAX?",
+    ] {
+        assert_eq!(said.matches(line).count(), 1, "{line:?} in\n{said}");
+    }
+    assert!(!said.contains("stdio"), "{said}");
+    let findings = world.mcpx(["--json", "doctor", "--no-servers"]).status(1).any_stderr().run().json();
+    assert!(findings["findings"].to_string().contains("MCPX_POOL_MAXX"), "{findings}");
+}

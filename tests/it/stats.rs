@@ -14,6 +14,8 @@ fn calls_errors_and_volume_are_counted_from_the_files() {
             .check();
     }
     world.mcpx(["call", "demo.fail", "message=no", "--session", "b"]).status(1).any_stderr().check();
+    // Whose message quotes the arguments, which are not for the log.
+    world.mcpx(["call", "demo.add", "{\"a\":\"s3cret\"}"]).status(2).any_stderr().check();
     for tool in ["nope1", "nope22"] {
         let _ = world.mcpx(["call", &format!("demo.{tool}")]).output();
     }
@@ -21,8 +23,8 @@ fn calls_errors_and_volume_are_counted_from_the_files() {
         let all = ["--json", "stats"].iter().chain(words).copied();
         world.mcpx(all.collect::<Vec<_>>()).run().json()["rows"].as_array().unwrap().clone()
     };
-    wait_until("seven calls to be counted", || {
-        (rows(&["servers"]).iter().map(|r| r["calls"].as_u64().unwrap()).sum::<u64>() == 7).then_some(())
+    wait_until("eight calls to be counted", || {
+        (rows(&["servers"]).iter().map(|r| r["calls"].as_u64().unwrap()).sum::<u64>() == 8).then_some(())
     });
     let (status, text) = world.ask_text("GET", "/v1/metrics", None);
     assert_eq!(status, 200);
@@ -46,8 +48,9 @@ fn calls_errors_and_volume_are_counted_from_the_files() {
         errors.iter().any(|e| e["count"] == 2 && e["template"].as_str().unwrap().contains("nope<n>")),
         "{errors:?}"
     );
+    assert!(errors.iter().all(|e| e["template"] != ""), "{errors:?}");
     let volume = rows(&["volume"]);
-    assert_eq!(volume.iter().map(|r| r["calls"].as_u64().unwrap()).sum::<u64>(), 7);
+    assert_eq!(volume.iter().map(|r| r["calls"].as_u64().unwrap()).sum::<u64>(), 8);
     world.mcpx(["stats"]).run().says(&["TOOL", "P99", "demo.echo"]);
     world.mcpx(["stats", "call"]).status(2).stderr_has("did you mean \"calls\"").check();
 }

@@ -36,7 +36,8 @@ pub(super) static TABLE: &[Operation] = &[
         doc: "A call that may have reached its server is never sent again. A caller that goes away cancels it. \
               With the header `X-Mcpx-Input: report`, and always on a channel, a server that asks something makes the \
               answer `202` with `inputRequired`, on a channel an error of kind `input-required`; the call goes on as \
-              the task `callId`. Without it the call waits for the answer. \
+              the task `callId`. Without it the call waits for the answer. With `X-Mcpx-Progress: report` as well, an answer before which the server \
+              reports progress is lines of `application/x-ndjson`: `{\"progress\":…}` each time, then the body as it would have been. \
               Without `context.session` the call has a session of its own, which ends with it. On a channel \
               the answer is the tool's result itself, and `\"progress\":true` beside `op` asks for progress frames.",
     },
@@ -51,6 +52,11 @@ pub(super) static TABLE: &[Operation] = &[
                 "tools",
                 Shape::List(&Shape::Record(&r::GRANT)),
                 "the tools that the program may call; every tool when it is absent",
+            )),
+            body(field(
+                "interactive",
+                Shape::Boolean,
+                "somebody answers what servers ask while the run goes on: its calls wait for that",
             )),
         ],
         returns: Returns::Record(&r::OPENED_RUN),

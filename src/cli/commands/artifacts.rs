@@ -231,10 +231,12 @@ fn list(cx: &mut Cx) -> Result<u8> {
     Ok(0)
 }
 
+/// The units that sizes are shown in to a person.
+const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
+
 /// A size for a person, to three digits or so.
 fn size_text(bytes: u64) -> String {
-    let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
-    match units.iter().find(|(_, unit)| bytes >= *unit) {
+    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
         Some((word, unit)) => format!("{:.1} {word}", bytes as f64 / *unit as f64),
         None => format!("{bytes} B"),
     }

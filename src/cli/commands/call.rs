@@ -5,16 +5,18 @@ use super::super::args::{usage, utf8};
 use super::super::command::{Command, Flag, Group, MANY, Rest, example};
 use super::super::cx::{Cx, World, no_servers};
 use super::super::interrupt::Interrupt;
-use super::super::progress::Progress;
+use super::super::progress::{self, Progress};
 use super::super::questions;
 use super::super::result::{Envelope, Media, Way};
 use super::super::schemas;
 use super::artifacts;
+use crate::api::Client;
 use crate::api::wire::CallRequest;
 use crate::artifacts::Store;
 use crate::catalog::{filter, names};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Source};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,9 +36,11 @@ pub static COMMAND: Command = Command {
             The result is printed unwrapped: structured content as JSON, else text; images, audio and blobs are \
             written to files whose paths are printed. A tool's own error goes to standard error, with exit code 1. \
             A call that may have reached its server is never sent again; Ctrl-C cancels it.\n\n\
+            On a terminal, what the server reports of its progress is shown on standard error while it works.\n\n\
             A server that asks for input ends it with exit code 75, the question, and how to answer it; the call \
             goes on meanwhile, and mcpx task result collects what comes of it.",
     flags: &[
+        Flag::switch("quiet", "Show no progress on the terminal"),
         Flag::switch("interactive", "Ask on the terminal what the server asks, field by field"),
         Flag::switch("raw", "Print the MCP envelope as the server sent it"),
         Flag::value("media", "file|inline", "What becomes of images, audio and blobs").of("output.media"),
@@ -82,19 +86,26 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let arguments = forms.build(schema.as_ref(), &mut io::stdin().lock())?;
     let request =
         CallRequest { server, tool, arguments, context: cx.context()?, timeout_ms: timeout_ms(world)? };
-    let progress = Progress::start(&format!("calling {}.{}", request.server, request.tool));
+    let what = format!("calling {}.{}", request.server, request.tool);
+    let progress = if cx.inv.has("quiet") { Progress::none() } else { Progress::start(&what) };
+    let mut report = |said: &Value| progress.report(&format!("{what}: {}", progress::reported(said)));
     let mut client = cx.daemon(&progress)?;
     let handle = Arc::new(Mutex::new(client.shutdown_handle()?));
     let current = handle.clone();
     // The daemon sees the connection close, and cancels the call.
     let interrupt =
         Interrupt::listen(move || current.lock().unwrap_or_else(PoisonError::into_inner).interrupt())?;
-    let mut outcome = client.call(&request);
+    // Where nobody looks nothing is asked for.
+    let mut call = |client: &Client| match progress.is_shown() {
+        true => client.call_telling(&request, Some(&mut report)),
+        false => client.call(&request),
+    };
+    let mut outcome = call(&client);
     // The daemon ended before it had read the call: another one may be asked.
     if outcome.is_err() && client.lost_unsent() && !client.is_remote() && interrupt.exit_code().is_none() {
         client = cx.daemon(&progress)?;
         *handle.lock().unwrap_or_else(PoisonError::into_inner) = client.shutdown_handle()?;
-        outcome = client.call(&request);
+        outcome = call(&client);
     }
     drop(progress);
     if let Some(code) = interrupt.exit_code() {

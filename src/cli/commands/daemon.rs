@@ -1,5 +1,6 @@
 //! `mcpx daemon`: be the daemon.
 
+use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
 use super::super::out::note;
@@ -17,7 +18,7 @@ pub static COMMAND: Command = Command {
     rest: Rest::Mixed,
     summary: "Be the daemon of this configuration, in the foreground",
     about: "Commands start a daemon by themselves; this is for a service manager, or to watch one. It stays until it \
-            is stopped: mcpx stop, Ctrl-C or SIGTERM.",
+            is stopped: mcpx stop, Ctrl-C or SIGTERM, which are each a way to end it well: the exit code is 0.",
     flags: &[
         Flag::switch(
             "detached",
@@ -43,6 +44,11 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let dir = std::path::absolute(here).map_err(|e| {
         Error::new(Kind::Unavailable, format!("finding the directory {}: {e}", here.display()))
     })?;
+    if !dir.is_dir() {
+        let what = if dir.exists() { "is not a directory" } else { "does not exist" };
+        return Err(usage(format!("--dir: {} {what}", dir.display()))
+            .hint("it names the directory whose configuration is served"));
+    }
     daemon::run(Options {
         explicit: cx.env.text("MCPX_CONFIG").map(PathBuf::from),
         dir,

@@ -24,6 +24,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     Flag::value("cwd", "DIRECTORY", "Run it there"),
     Flag::value("export", "NAME", "Call this export instead of the default one"),
+    Flag::switch("interactive", "Ask on the terminal what servers ask while the script runs, field by field"),
     Flag::switch("no-launcher", "Start the program itself: no globals, and its value is not printed"),
     Flag::switch("remote", "Run it where the daemon is; short for --exec-where daemon"),
     Flag::switch("stdin", "With --remote: send standard input along, once it has ended"),
@@ -74,6 +75,12 @@ fn run(cx: &mut Cx) -> Result<u8> {
     } else {
         utf8(&cx.inv.words[0], "the code")?.to_owned()
     };
+    if code.trim().is_empty() {
+        return Err(usage("there is no code to run").hint(match cx.inv.words[0] == "-" {
+            true => "standard input was empty",
+            false => "mcpx exec '<code>'; mcpx run <file> runs a script",
+        }));
+    }
     let args = cx.inv.words[1..].to_vec();
     running::run(cx, Source::Inline(code), args)
 }

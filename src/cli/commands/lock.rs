@@ -46,6 +46,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     for (server, outcome) in asked {
         match outcome {
             Ok(schema) => {
+                let known = lock.servers.contains_key(&server);
                 let drift = match lock.servers.get(&server) {
                     Some(locked) => Drift::between(locked, &schema),
                     None => Drift {
@@ -54,9 +55,13 @@ fn run(cx: &mut Cx) -> Result<u8> {
                     },
                 };
                 lock.take(&schema);
-                let verb = if drift.is_empty() { "unchanged" } else { "changed" };
+                let verb = match (known, drift.is_empty()) {
+                    (false, _) => "new",
+                    (true, true) => "unchanged",
+                    (true, false) => "changed",
+                };
                 lines.push(format!("{server}: {} tools, {verb}", schema.tools.len()));
-                rows.push(json!({"server": server, "tools": schema.tools.len(), "digest": lock.servers[&server].digest, "drift": drift}));
+                rows.push(json!({"server": server, "tools": schema.tools.len(), "digest": lock.servers[&server].digest, "state": verb, "drift": drift}));
             }
             Err(e) => failed.push((server, e)),
         }

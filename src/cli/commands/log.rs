@@ -192,7 +192,13 @@ pub(super) fn query(cx: &Cx) -> Result<Query> {
             let error = usage(format!("--event: there is no event \"{word}\""));
             Err(match did_you_mean(word, Query::known_events()) {
                 Some(near) => error.hint(near),
-                None => error,
+                None => {
+                    let mut families: Vec<&str> =
+                        Query::known_events().filter_map(|word| word.split('.').next()).collect();
+                    families.sort_unstable();
+                    families.dedup();
+                    error.hint(format!("families of events: {}", families.join(", ")))
+                }
             })
         }
     }

@@ -64,6 +64,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
         }
         (odd, _) => {
             let e = usage(format!("mcpx resources cannot \"{odd}\""));
+            if cx.catalog().is_ok_and(|world| schemas::select(world, &[odd]).is_ok()) {
+                return Err(e.hint(format!("to list those of the namespace: mcpx resources ls {odd}")));
+            }
             let near = did_you_mean(odd, ACTIONS.iter().copied());
             Err(e.hint(near.unwrap_or_else(|| format!("it can {}", ACTIONS.join(", ")))))
         }

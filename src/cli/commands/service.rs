@@ -24,7 +24,8 @@ pub static COMMAND: Command = Command {
     summary: "Have the system's manager run the daemon of a directory",
     about: "For systemd a unit of the user's, for launchd an agent. print shows what would be written; install writes \
             and starts it; uninstall stops and removes it. The program's path and PATH are those of now; secrets are \
-            not written, so that a bearer token goes into the configuration.",
+            not written, so that a bearer token goes into the configuration. Where the manager cannot be told, the file \
+            is written or removed all the same, what to run is said, and the exit code is 69.",
     flags: &[
         Flag::value(
             "dir",
@@ -229,11 +230,13 @@ fn uninstall(cx: &mut Cx, service: &Service) -> Result<u8> {
 
 fn report(cx: &mut Cx, service: &Service, verb: &str, managed: bool) -> Result<u8> {
     if cx.json() {
-        cx.out.json(&json!({"ok": true, "name": service.name, "path": service.path, "managed": managed}))?;
+        cx.out
+            .json(&json!({"ok": managed, "name": service.name, "path": service.path, "managed": managed}))?;
     } else {
         cx.out.line(&format!("{verb} {}", service.path.display()))?;
     }
-    Ok(0)
+    // The file is as it should be, and nothing runs by it.
+    Ok(if managed { 0 } else { Kind::Unavailable.row().exit })
 }
 
 /// Has the manager follow; where it cannot, says what to run.

@@ -44,6 +44,21 @@ pub static COMMAND: Command = Command {
 
 const ACTIONS: &[&str] = &["list", "show", "new", "stop", "keep"];
 
+/// What others call an action.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("close", "stop"),
+    ("create", "new"),
+    ("delete", "stop"),
+    ("end", "stop"),
+    ("get", "show"),
+    ("kill", "stop"),
+    ("ls", "list"),
+    ("open", "new"),
+    ("remove", "stop"),
+    ("rm", "stop"),
+    ("start", "new"),
+];
+
 fn run(cx: &mut Cx) -> Result<u8> {
     let words: Vec<String> = cx.inv.words()?.into_iter().map(str::to_owned).collect();
     let (action, rest) = words.split_first().map_or(("list", &[][..]), |(a, r)| (a.as_str(), r));
@@ -75,7 +90,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
             Err(usage(format!("mcpx session {known} {what}")).hint("mcpx session --help shows examples"))
         }
         (odd, _) => {
-            let near = did_you_mean(odd, ACTIONS.iter().copied());
+            let meant = OTHER_WORDS.iter().find(|(word, _)| *word == odd);
+            let near = meant.map(|(_, action)| format!("did you mean \"{action}\"?"));
+            let near = near.or_else(|| did_you_mean(odd, ACTIONS.iter().copied()));
             Err(usage(format!("mcpx session cannot \"{odd}\""))
                 .hint(near.unwrap_or_else(|| format!("it can {}", ACTIONS.join(", ")))))
         }

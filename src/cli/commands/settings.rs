@@ -1,5 +1,7 @@
 //! `mcpx settings`: shows settings with their sources, and sets them in a file or in the running daemon.
 
+mod keypath;
+
 use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
@@ -30,6 +32,8 @@ pub static COMMAND: Command = Command {
             .mcpx.json. --persist user writes into the user's file. Comments and layout stay. --persist runtime \
             overrides the setting in the running daemon, at once and until it ends. unset takes back the same. A \
             secret is read from standard input: give - as its value.\n\n\
+            A setting that is an object has members: script.profiles.ci is one of them, script.profiles.ci.net one of \
+            its own. Their value is JSON where it is valid JSON, else text.\n\n\
             docs/configuration.md explains every setting.",
     flags: &[
         Flag::value("persist", "runtime|project|user", "Where to set it; the project's file by default"),
@@ -41,6 +45,7 @@ pub static COMMAND: Command = Command {
         example("mcpx settings get pool.callTimeout", "one, with what it displaced"),
         example("mcpx settings set pool.callTimeout 2m --persist user", "in your own file"),
         example("mcpx settings set logging.level debug --persist runtime", "in the running daemon"),
+        example("mcpx settings set script.profiles.ci.deno '[\"--allow-net\"]'", "one member of an object"),
         example("mcpx settings unset pool.callTimeout --persist user", "the default again"),
     ],
     run,
@@ -171,13 +176,17 @@ fn displaced(row: &Value) -> impl Iterator<Item = (&str, &str)> {
     row["displaced"].as_array().into_iter().flatten().map(|d| (quoted(text(d, "text")), text(d, "source")))
 }
 
-fn get(cx: &mut Cx, key: &str) -> Result<u8> {
-    let key = settings::known(key)?.key();
-    let row = if cx.inv.has("daemon") {
+fn get(cx: &mut Cx, typed: &str) -> Result<u8> {
+    let (setting, path) = keypath::known(typed)?;
+    let key = setting.key();
+    let mut row = if cx.inv.has("daemon") {
         daemon(cx)?.json("GET", &format!("/v1/settings/{key}"), None)?
     } else {
         cx.world()?.settings.row(key)?
     };
+    if !path.is_empty() {
+        row = keypath::member(&row, key, &path)?;
+    }
     if cx.json() {
         return answer(cx, &row);
     }
@@ -240,39 +249,77 @@ fn secret(setting: &dyn Declared, typed: &str) -> Result<String> {
 }
 
 fn set(cx: &mut Cx, key: &str, typed: &str) -> Result<u8> {
-    let setting = settings::known(key)?;
+    let (setting, inside) = keypath::known(key)?;
     let persist = persist(cx)?;
     if persist == Persist::Runtime {
         // Refused here already, so that a secret is not even asked for.
         settings::changeable(setting.key())?;
-        let body = json!({"value": written(setting, typed)?});
-        let row = daemon(cx)?.json("PUT", &format!("/v1/settings/{}", setting.key()), Some(&body))?;
+        let route = format!("/v1/settings/{}", setting.key());
+        let client = daemon(cx)?;
+        let value = match inside.is_empty() {
+            true => written(setting, typed)?,
+            // The daemon's own object, with one member changed.
+            false => {
+                let mut whole = client.json("GET", &route, None)?["value"].take();
+                keypath::put(&mut whole, setting.key(), &inside, keypath::value(typed))?;
+                whole
+            }
+        };
+        let row = client.json("PUT", &route, Some(&json!({"value": value})))?;
         return changed(cx, &row, "until the daemon ends");
     }
     let file = file(cx, setting, persist)?;
-    let value = match setting.secret() {
-        true => written(setting, &secret(setting, typed)?)?,
-        false => written(setting, typed)?,
+    let value = match (setting.secret(), inside.is_empty()) {
+        (true, _) => written(setting, &secret(setting, typed)?)?,
+        (false, true) => written(setting, typed)?,
+        (false, false) => keypath::value(typed),
     };
+    let before = if inside.is_empty() { None } else { Some(cx.look()?) };
     let mut edit = Edit::open(&file)?;
     // A file may spell a key with its dot; the same spelling is kept.
-    let path: Vec<&str> = match edit.get(&[setting.key()]) {
+    let mut path: Vec<&str> = match edit.get(&[setting.key()]) {
         Some(_) => vec![setting.key()],
         None => setting.key().split('.').collect(),
     };
+    path.extend(inside.iter().copied());
     edit.set(&path, value)?;
     let path = edit.path().to_owned();
     edit.save()?;
     if setting.secret() && std::fs::metadata(&path).is_ok_and(|m| m.mode() & 0o077 != 0) {
         note(&format!("others can read the secret in {0}; close it: chmod 600 {0}", path.display()));
     }
+    if let Some(before) = before {
+        hidden(&before.settings.row(setting.key())?, &cx.look()?.settings.row(setting.key())?, &path);
+    }
     after(cx, setting, &path, true)
 }
 
+/// Says which members of an object are out of force now: a file's object stands in place of that
+/// of a file further away, and is not merged with it.
+fn hidden(before: &Value, now: &Value, path: &std::path::Path) {
+    let names = |row: &Value| -> Vec<String> {
+        row["value"].as_object().map(|o| o.keys().cloned().collect()).unwrap_or_default()
+    };
+    let left = names(now);
+    let gone: Vec<String> = names(before).into_iter().filter(|name| !left.contains(name)).collect();
+    if !gone.is_empty() {
+        note(&format!(
+            "{} of {} is out of force here now: {} has an object of its own",
+            gone.join(", "),
+            text(before, "source"),
+            path.display()
+        ));
+    }
+}
+
 fn unset(cx: &mut Cx, key: &str) -> Result<u8> {
-    let setting = settings::known(key)?;
+    let (setting, inside) = keypath::known(key)?;
     let persist = persist(cx)?;
     if persist == Persist::Runtime {
+        if !inside.is_empty() {
+            return Err(usage(format!("the running daemon takes back {} as a whole", setting.key()))
+                .hint(format!("mcpx settings unset {} --persist runtime", setting.key())));
+        }
         let row = daemon(cx)?.json("DELETE", &format!("/v1/settings/{}", setting.key()), None)?;
         return changed(cx, &row, "in the daemon");
     }
@@ -281,15 +328,20 @@ fn unset(cx: &mut Cx, key: &str) -> Result<u8> {
     let mut removed = false;
     if edit.exists() {
         let nested: Vec<&str> = setting.key().split('.').collect();
-        removed |= edit.remove(&[setting.key()])?;
-        if nested.len() > 1 {
-            removed |= edit.remove(&nested)?;
-            edit.prune(&nested[..1])?;
+        for spelled in [vec![setting.key()], nested] {
+            let path = [spelled.as_slice(), inside.as_slice()].concat();
+            if edit.remove(&path)? {
+                removed = true;
+                // What is left empty by it goes too, from the inside.
+                for length in (1..path.len()).rev() {
+                    edit.prune(&path[..length])?;
+                }
+            }
         }
     }
     let path = edit.path().to_owned();
     if !removed {
-        note(&format!("{} does not set {}", path.display(), setting.key()));
+        note(&format!("{} does not set {key}", path.display()));
     } else {
         edit.save()?;
     }

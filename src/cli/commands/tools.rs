@@ -19,12 +19,13 @@ pub static COMMAND: Command = Command {
     count: (0, MANY),
     rest: Rest::Mixed,
     summary: "List tools, each with its signature",
-    about: "All of them, or those of the namespaces named.",
+    about: "All of them, or those named: whole namespaces, or single tools as <namespace>.<tool>.",
     flags: &[],
     settings: &["catalog.describe", "catalog.wait"],
     examples: &[
         example("mcpx tools", "every tool there is"),
         example("mcpx tools demo", "those of one namespace"),
+        example("mcpx tools demo.echo", "one of them"),
         example("mcpx --json tools demo", "with their JSON Schemas, for a program"),
     ],
     run,
@@ -36,17 +37,24 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if world.config.servers.is_empty() {
         return Err(no_servers(world, "there are no tools"));
     }
-    let picked = schemas::select(world, &wanted)?;
+    let picked = schemas::select_tools(world, &wanted)?;
     if cx.json() {
         return json(cx);
     }
+    let (picked, only): (Vec<_>, Vec<_>) = picked.into_iter().unzip();
     let describe = usize::try_from(world.settings.get(&settings::CATALOG_DESCRIBE)).unwrap_or(usize::MAX);
     let mut failed: Vec<(String, Error)> = Vec::new();
     let mut lines: Vec<(String, String)> = Vec::new();
-    for k in schemas::load_rows(cx, picked)? {
+    for (k, only) in schemas::load_rows(cx, picked)?.into_iter().zip(only) {
         match k.tools {
             Ok(rows) => {
-                for row in rows {
+                let ident = &k.namespace.ident;
+                let mut keep = Vec::new();
+                for tool in &only {
+                    keep.push(names::find_named(rows.iter().map(|r| r.name.as_str()), tool, ident)?);
+                }
+                let shown = rows.into_iter().enumerate();
+                for (_, row) in shown.filter(|(at, _)| only.is_empty() || keep.contains(at)) {
                     let call = format!("{}.{}", k.namespace.ident, row.signature);
                     lines.push((call, named(&row, describe)));
                 }
@@ -99,7 +107,7 @@ fn named(row: &Row, describe: usize) -> String {
 /// The tools in full, for a program.
 fn json(cx: &mut Cx) -> Result<u8> {
     let wanted = cx.inv.words()?;
-    let known = schemas::load(cx, schemas::select(cx.catalog()?, &wanted)?)?;
+    let known = schemas::load_tools(cx, &wanted)?;
     let (mut found, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
     for k in &known {
         let (server, ident) = (&k.namespace.def.name, &k.namespace.ident);

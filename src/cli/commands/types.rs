@@ -17,7 +17,7 @@ pub static COMMAND: Command = Command {
     rest: Rest::Mixed,
     summary: "Print TypeScript declarations of namespaces",
     about: "What a script sees: each tool with the types of its arguments and of its result, made from its JSON \
-            Schemas. All namespaces, or those named.",
+            Schemas. All namespaces, or those named; a single tool as <namespace>.<tool>.",
     flags: &[Flag::switch(
         "brief",
         "Signatures alone, without descriptions; the last line says about how many tokens they take",
@@ -25,6 +25,7 @@ pub static COMMAND: Command = Command {
     settings: &["catalog.wait", "catalog.frozen"],
     examples: &[
         example("mcpx types demo", "one namespace, in full"),
+        example("mcpx types demo.echo", "one tool"),
         example("mcpx types --brief demo", "in as few words as possible"),
     ],
     run,
@@ -37,7 +38,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if world.config.servers.is_empty() {
         return Err(no_servers(world, "there are no types"));
     }
-    let known = schemas::load(cx, schemas::select(world, &wanted)?)?;
+    let known = schemas::load_tools(cx, &wanted)?;
     let (mut rows, mut failed) = (Vec::<Value>::new(), Vec::<Value>::new());
     let mut missing = Vec::new();
     let (mut text, mut exit) = (String::new(), 0);

@@ -143,7 +143,7 @@ fn configuration(cx: &Cx, report: &mut Report) -> Result<()> {
         report.error(CHECK, "", e);
     }
     for warning in config.warnings.iter().filter(|w| !faults.iter().any(|e| e.message() == w.as_str())) {
-        report.todo(Level::Warning, CHECK, "", warning, "correct the key, or remove it: it does nothing");
+        report.todo(Level::Warning, CHECK, "", warning, "correct the name, or remove it: it does nothing");
     }
     for def in &config.servers {
         if let Some(problem) = &def.problem {
@@ -151,6 +151,8 @@ fn configuration(cx: &Cx, report: &mut Report) -> Result<()> {
         }
     }
     match config.sources.first() {
+        // One that has a fault is none of those that contribute, and there all the same.
+        None if !faults.is_empty() => {}
         None => report.todo(
             Level::Warning,
             CHECK,

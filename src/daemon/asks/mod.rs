@@ -28,6 +28,8 @@ pub struct About {
     pub tool: Option<String>,
     /// The session of that call; may be empty.
     pub session: String,
+    /// The run whose program made the call.
+    pub run: Option<String>,
     /// The task that goes on once it is answered.
     pub task: Option<String>,
 }
@@ -116,9 +118,12 @@ impl Questions {
         let server = question.server.clone();
         let open =
             Open { row: row.clone(), about, expires: Instant::now() + limit, question, _withdrawn: None };
-        self.publish(&kinds::ELICIT_ASKED, &open, json!({"message": row["message"], "mode": row["mode"]}));
+        let told =
+            event(&kinds::ELICIT_ASKED, &open, json!({"message": row["message"], "mode": row["mode"]}));
         crate::log::info(format_args!("server \"{server}\" asks: question {id}"));
         self.lock().insert(id.clone(), open);
+        // Whoever hears of it finds it open.
+        self.bus.publish(told);
         let (broker, inner) = (Arc::downgrade(self), id.clone());
         // Runs at once when the server has taken it back meanwhile.
         let guard = withdrawn.on_cancel(move || {
@@ -237,21 +242,25 @@ impl Questions {
         open.question.answer(Ok(json!({"action": "cancel"})));
     }
 
-    fn publish(&self, kind: &'static kinds::Kind, open: &Open, mut data: Value) {
-        data["question"] = open.row["id"].clone();
-        if let Some(tool) = &open.about.tool {
-            data["tool"] = json!(tool);
-        }
-        if let Some(task) = &open.about.task {
-            data["task"] = json!(task);
-        }
-        let event = Event::new(kind, data).server(&open.question.server).session(&open.about.session);
-        self.bus.publish(event);
+    fn publish(&self, kind: &'static kinds::Kind, open: &Open, data: Value) {
+        self.bus.publish(event(kind, open, data));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is told of a question.
+fn event(kind: &'static kinds::Kind, open: &Open, mut data: Value) -> Event {
+    data["question"] = open.row["id"].clone();
+    if let Some(tool) = &open.about.tool {
+        data["tool"] = json!(tool);
+    }
+    if let Some(task) = &open.about.task {
+        data["task"] = json!(task);
+    }
+    Event::new(kind, data).server(&open.question.server).session(&open.about.session)
 }
 
 /// What is shown of a question.
@@ -267,7 +276,8 @@ fn row(id: &str, question: &Question, about: &About, limit: Duration) -> Value {
         "askedAt": now,
         "expiresAt": now + u64::try_from(limit.as_millis()).unwrap_or(0),
     });
-    for (name, value) in [("tool", about.tool.as_deref()), ("task", about.task.as_deref())] {
+    let (tool, run, task) = (about.tool.as_deref(), about.run.as_deref(), about.task.as_deref());
+    for (name, value) in [("tool", tool), ("run", run), ("task", task)] {
         if let Some(value) = value {
             row[name] = json!(value);
         }

@@ -70,7 +70,20 @@ impl Bound {
             )
             .hint("set a token, or transport.listen to 127.0.0.1:0"));
         }
-        let listener = TcpListener::bind(&addresses[..]).map_err(|e| fail(e.to_string()))?;
+        let listener = TcpListener::bind(&addresses[..]).map_err(|e| {
+            let error = fail(e.to_string());
+            match e.kind() {
+                io::ErrorKind::AddrInUse => error.hint(
+                    "another program listens there, which may be a daemon of another configuration (mcpx daemons); \
+                     --listen takes another port, 0 a free one, and --no-transport-tcp none",
+                ),
+                io::ErrorKind::PermissionDenied => error.hint("ports below 1024 are for root; --listen takes another"),
+                io::ErrorKind::AddrNotAvailable => {
+                    error.hint("no interface here has that address; transport.listen, or --listen, names another")
+                }
+                _ => error,
+            }
+        })?;
         let address = listener.local_addr().map_err(|e| fail(e.to_string()))?;
         let token = match configured.is_empty() {
             true => util::random_hex(32)?,

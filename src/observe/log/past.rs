@@ -1,9 +1,9 @@
 //! What was on the bus of a daemon, as far as the log has it: for who reads on after
 //! that daemon has ended, or later than its bus remembers. Knows nothing of who reads.
 
+use super::MOST;
 use super::query::{Query, every};
 use super::scan::Snapshot;
-use super::MOST;
 use crate::observe::kinds;
 use crate::observe::{Event, Filter};
 use serde::Deserialize;
@@ -106,7 +106,7 @@ pub fn past(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Journal, Redactor, Rolling};
+    use super::super::{Journal, Rolling};
     use super::*;
     use crate::observe::scratch::Scratch;
     use crate::observe::{Bus, Heard};
@@ -117,10 +117,7 @@ mod tests {
         let bus = Bus::new(2);
         let rolling = Rolling { size: 1 << 20, lines: 0, age: u64::MAX, keep: 9 };
         let journal = Journal::new(scratch.path().to_owned(), bus.daemon().to_owned(), rolling);
-        journal.configure(rolling, Redactor::default());
-        journal
-            .start(|_, f| Ok(std::thread::spawn(f)))
-            .unwrap();
+        journal.start(|_, f| Ok(std::thread::spawn(f))).unwrap();
         let into = journal.clone();
         bus.set_tap(Box::new(move |heard: Heard<'_>| into.hear(heard)));
         (bus, journal)
@@ -144,7 +141,10 @@ mod tests {
         bus.publish(Event::new(&kinds::DAEMON_STOPPING, json!({"why": "test"})));
         journal.close(Duration::from_secs(60));
         let all = read((2, None), &calls);
-        assert_eq!((all.events.iter().map(|e| e.seq).collect::<Vec<_>>(), all.missed), (vec![3, 4, 5], Some(0)));
+        assert_eq!(
+            (all.events.iter().map(|e| e.seq).collect::<Vec<_>>(), all.missed),
+            (vec![3, 4, 5], Some(0))
+        );
         let event = &all.events[0];
         assert_eq!((event.server.as_deref(), event.session.as_deref()), (Some("demo"), Some("s")));
         assert_eq!(event.data, json!({"tool": "echo", "ms": 1.5, "outcome": "ok", "run": "r", "odd": 1}));

@@ -472,13 +472,17 @@ export const launcher = {
   start(namespaces) {
     state.unwritten = unwritten;
     uncaught();
-    if (!deno) {
-      if (!bun) blockingOutput();
-      // deno says so itself, because its entry awaits the script.
-      process.once("beforeExit", () => {
-        if (waiting) report(new Error("the script ended while it still waited for a promise that nothing will settle"));
-      });
-    }
+    if (!deno && !bun) blockingOutput();
+    // Nothing is left that could happen.
+    const stuck = () => {
+      if (!waiting) return;
+      const error = new Error("the script ended while it still waited for a promise that nothing will settle");
+      error.stack = `Error: ${error.message}`;
+      error.hint = "what it awaits has no timer, request or process behind it that could still answer";
+      report(error);
+    };
+    if (deno) globalThis.addEventListener("beforeunload", stuck, { once: true });
+    else process.once("beforeExit", stuck);
     globals(namespaces);
   },
 };

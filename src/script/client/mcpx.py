@@ -385,7 +385,7 @@ _LEVELS = ("debug", "info", "warn", "error")
 
 
 class _Log:
-    """Log lines on stderr: log.info("fetched {n} rows", n=3)."""
+    """Log lines on stderr: log.info("fetched {n} rows", n=3), or log.info("fetched {n} rows", {"n": 3})."""
 
     def __init__(self):
         level = os.environ.get("MCPX_LOG_LEVEL", "info")
@@ -393,9 +393,12 @@ class _Log:
         ranks.update((name, rank) for rank, name in enumerate(_LEVELS))
         self._lowest = ranks.get(level, 1)
 
-    def _say(self, rank, message, fields):
+    def _say(self, rank, message, fields, more):
         if rank < self._lowest:
             return
+        if fields is not None and not isinstance(fields, dict):
+            raise TypeError("log takes a message and a dict of fields, not %s" % type(fields).__name__)
+        fields = dict(fields or {}, **more)
         text = str(message)
         for key, value in fields.items():
             text = text.replace("{%s}" % key, value if isinstance(value, str) else _text(value))
@@ -407,17 +410,17 @@ class _Log:
         else:
             print("%-5s %s" % (_LEVELS[rank], text), file=sys.stderr, flush=True)
 
-    def debug(self, message, **fields):
-        self._say(0, message, fields)
+    def debug(self, message, fields=None, /, **more):
+        self._say(0, message, fields, more)
 
-    def info(self, message, **fields):
-        self._say(1, message, fields)
+    def info(self, message, fields=None, /, **more):
+        self._say(1, message, fields, more)
 
-    def warn(self, message, **fields):
-        self._say(2, message, fields)
+    def warn(self, message, fields=None, /, **more):
+        self._say(2, message, fields, more)
 
-    def error(self, message, **fields):
-        self._say(3, message, fields)
+    def error(self, message, fields=None, /, **more):
+        self._say(3, message, fields, more)
 
 
 log = _Log()

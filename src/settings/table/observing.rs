@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub static LOGGING_LEVEL: Setting<String> = Setting::new(
     Spec::new("logging.level", Kind::Enum(LEVELS), "The lowest level that is logged")
+        .shared()
         .flags(&["--log-level"])
         .env(&["MCPX_LOG_LEVEL"]),
 );

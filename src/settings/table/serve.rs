@@ -9,11 +9,12 @@ use std::time::Duration;
 
 pub static SERVE_MODE: Setting<String> = Setting::new(
     Spec::new("serve.mode", Kind::Enum(SERVE_MODES), "Which tools `mcpx serve` and `/mcp` offer to hosts")
+        .shared()
         .doc("`mcpx serve --passthrough` is `passthrough`."),
 );
 
 pub static SERVE_NAMES: Setting<String> = Setting::new(
-    Spec::new("serve.names", Kind::Enum(NAMINGS), "How the servers' own tools are called").doc(
+    Spec::new("serve.names", Kind::Enum(NAMINGS), "How the servers' own tools are called").shared().doc(
         "`prefixed` names are the same whatever else is configured; a plain one becomes `server__tool` as soon \
          as a second server has a tool of that name.",
     ),
@@ -21,11 +22,13 @@ pub static SERVE_NAMES: Setting<String> = Setting::new(
 
 pub static SERVE_TOOLS: Setting<Vec<String>> = Setting::new(
     Spec::new("serve.tools", Kind::List, "Which of the `mcpx_*` tools are offered")
+        .shared()
         .doc("Names with or without `mcpx_`; `*` stands for any characters: `settings_*`."),
 );
 
 pub static SERVE_INSTRUCTIONS: Setting<String> = Setting::new(
     Spec::new("serve.instructions", Kind::Text, "What hosts are told about mcpx")
+        .shared()
         .doc("Empty: how the `mcpx_*` tools belong together, and a line for each server."),
 );
 
@@ -35,5 +38,6 @@ pub static SERVE_LIST_TTL: Setting<Duration> = Setting::new(
         Kind::Duration(Duration::ZERO, DAY, Some("ask each time")),
         "How long a host may keep a list of tools before it asks again",
     )
+    .shared()
     .doc("Told to hosts of the stateless revisions of MCP; others are told when a list has changed."),
 );

@@ -5,11 +5,13 @@
 mod command;
 mod host;
 mod process;
+mod terminal;
 pub mod tools;
 mod world;
 
 pub use command::Output;
 pub use host::{Host, VERSION_KEY, stateless};
 pub use process::{alive, free_port, signal, wait_until};
+pub use terminal::Terminal;
 pub use tools::Runtime;
 pub use world::World;

@@ -243,6 +243,7 @@ export interface Question {
   id: string;
   server: string;
   tool?: string;
+  run?: string;
   task?: string;
   session?: string;
   mode: string;
@@ -312,6 +313,7 @@ export interface ServerSchema {
   fetchedAt: number;
   protocol: string;
   serverInfo?: unknown;
+  capabilities?: unknown;
   instructions?: string;
   tools: Tool[];
 }
@@ -320,9 +322,12 @@ export interface Tool {
   name: string;
   title?: string;
   description?: string;
+  icons?: unknown;
   inputSchema: unknown;
   outputSchema?: unknown;
   annotations?: unknown;
+  execution?: unknown;
+  _meta?: unknown;
 }
 
 export interface ServerError {
@@ -521,6 +526,7 @@ export interface CallParams {
 export interface OpenRunParams {
   context?: Context;
   tools?: Grant[];
+  interactive?: boolean;
 }
 
 export interface CloseRunParams {
@@ -943,7 +949,7 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   shutdown: { method: "POST", path: "/v1/shutdown", query: [], body: ["drainMs"] },
   openapi: { method: "GET", path: "/v1/openapi.json", query: [], body: [] },
   call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs"] },
-  openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools"] },
+  openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools", "interactive"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
   exec: { method: "POST", path: "/v1/exec", query: [], body: ["code", "script", "language", "args", "stdin", "runtime", "permissions", "session", "sessionId", "parentSessionId", "cwd", "env", "export", "noLauncher", "timeoutMs", "output", "hooks", "settings", "context"] },
   artifacts: { method: "GET", path: "/v1/artifacts", query: ["run", "session", "limit"], body: [] },

@@ -1,0 +1,113 @@
+//! Key paths that lead into a setting which is an object: `script.profiles.ci.net`.
+//! Knows nothing of where the object is kept.
+
+use super::super::super::args::usage;
+use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::settings::{self, ALL, Declared, Kind};
+use crate::util::did_you_mean;
+use serde_json::{Map, Value, json};
+
+/// The setting that a key names, and the members that follow inside it.
+///
+/// # Errors
+/// `Usage`, with the nearest key.
+pub fn known(key: &str) -> Result<(&'static dyn Declared, Vec<&str>)> {
+    let inside = |d: &&&'static dyn Declared| {
+        matches!(d.kind(), Kind::Json) && key.strip_prefix(d.key()).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let Some(setting) = ALL.iter().find(inside) else { return Ok((settings::known(key)?, Vec::new())) };
+    let path: Vec<&str> = key[setting.key().len() + 1..].split('.').collect();
+    if path.iter().any(|name| name.is_empty()) {
+        return Err(usage(format!("{key}: a name between the dots is empty")));
+    }
+    Ok((*setting, path))
+}
+
+/// A member's value as typed: JSON where it is JSON, else text.
+pub fn value(typed: &str) -> Value {
+    serde_json::from_str(typed).unwrap_or_else(|_| typed.into())
+}
+
+/// Puts a value into an object, and makes the objects on the way.
+///
+/// # Errors
+/// `Usage` when something on the way is there and is no object.
+pub fn put(whole: &mut Value, key: &str, path: &[&str], value: Value) -> Result<()> {
+    let Some((name, rest)) = path.split_first() else {
+        *whole = value;
+        return Ok(());
+    };
+    if whole.is_null() {
+        *whole = Value::Object(Map::new());
+    }
+    let what = settings::shape(whole);
+    let Some(object) = whole.as_object_mut() else {
+        return Err(usage(format!("{key} is {what}, and has no members")));
+    };
+    put(object.entry(*name).or_insert(Value::Null), &format!("{key}.{name}"), rest, value)
+}
+
+/// The row of one member, made from the row of the whole setting.
+///
+/// # Errors
+/// `NotFound`, with the nearest name, when the object in force has no such member.
+pub fn member(row: &Value, key: &str, path: &[&str]) -> Result<Value> {
+    let mut value = &row["value"];
+    let mut so_far = key.to_owned();
+    for name in path {
+        let Some(inner) = value.get(*name) else {
+            let error = Error::new(ErrorKind::NotFound, format!("{so_far} has no member \"{name}\""));
+            let names = value.as_object().map(|o| o.keys().map(String::as_str).collect::<Vec<_>>());
+            return Err(match did_you_mean(name, names.unwrap_or_default()) {
+                Some(near) => error.hint(near),
+                None => error.hint(format!("mcpx settings get {so_far} shows what it has")),
+            });
+        };
+        so_far = format!("{so_far}.{name}");
+        value = inner;
+    }
+    let at = |whole: &Value| path.iter().try_fold(whole, |v, name| v.get(*name)).cloned();
+    let displaced: Vec<Value> = row["displaced"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|d| {
+            let value = at(&d["value"])?;
+            Some(json!({"value": value, "text": text(&value), "source": d["source"]}))
+        })
+        .collect();
+    Ok(json!({
+        "key": so_far, "value": value, "text": text(value), "source": row["source"], "displaced": displaced,
+    }))
+}
+
+/// A member's value as one types it.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_may_lead_into_an_object_and_into_nothing_else() {
+        let (setting, path) = known("script.profiles.ci.net").unwrap();
+        assert_eq!((setting.key(), path), ("script.profiles", vec!["ci", "net"]));
+        assert!(known("pool.max").is_ok_and(|(_, path)| path.is_empty()));
+        assert!(known("hooks.note.command").is_ok_and(|(d, path)| d.key() == "hooks" && path.len() == 2));
+        for wrong in ["pool.max.more", "script.profiles.", "script.profiles..a", "script.profile.ci"] {
+            assert_eq!(known(wrong).err().unwrap().kind(), ErrorKind::Usage, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_put_where_the_path_leads() {
+        let mut whole = json!({"a": {"x": 1}});
+        put(&mut whole, "k", &["a", "y"], value("[1, 2]")).unwrap();
+        put(&mut whole, "k", &["b", "c"], value("plain text")).unwrap();
+        assert_eq!(whole, json!({"a": {"x": 1, "y": [1, 2]}, "b": {"c": "plain text"}}));
+        let e = put(&mut whole, "k", &["a", "x", "z"], Value::Null).unwrap_err();
+        assert!(e.message().contains("k.a.x is a number"), "{e}");
+    }
+}
