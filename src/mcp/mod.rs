@@ -15,6 +15,7 @@ pub mod oauth;
 mod oversize;
 mod peer;
 mod pending;
+mod reading;
 mod sse;
 mod start;
 #[cfg(test)]
@@ -27,7 +28,7 @@ mod tests;
 mod tool;
 mod writer;
 
-pub use ask::{Answer, Asked, Question};
+pub use ask::{Answer, Asked, Question, samples_for};
 pub use cancel::{Cancel, CancelGuard};
 pub use client::{Client, Options};
 pub(crate) use era::is_stateless;

@@ -49,6 +49,7 @@ mod remote;
 mod report;
 mod resources;
 mod run_scripts;
+mod sampling;
 mod script_options;
 mod serve;
 mod serve_hosts;

@@ -6,6 +6,7 @@
 pub mod chain;
 mod follow;
 mod journal;
+mod line;
 mod past;
 mod query;
 mod record;
@@ -13,6 +14,7 @@ mod redact;
 mod scan;
 pub mod stats;
 mod store;
+mod tally;
 mod template;
 mod text;
 mod when;
