@@ -254,12 +254,12 @@ fn read_tool(server: &str, place: &str, name: &str, tool: &Value, timeout: Durat
         |(name, property): (&String, &Value)| Some((name.clone(), property.get("default")?.clone()));
     let defaults = properties.iter().filter_map(default).collect();
     let tool = Tool {
-        name: name.to_owned(),
         title: text("title")?,
         description: text("description")?,
         input_schema: schema,
         output_schema,
         annotations: object("annotations")?,
+        ..Tool::named(name)
     };
     Ok((tool, Use { args, stdin, kind, timeout, codes, dashes, defaults }))
 }

@@ -211,9 +211,12 @@ static TOOL: Record = Record {
         always("name", Shape::Text, "the exact name"),
         maybe("title", Shape::Text, "a name for people"),
         maybe("description", Shape::Text, "what it does"),
+        maybe("icons", Shape::Any, "pictures that stand for it"),
         always("inputSchema", Shape::Any, "the arguments' JSON Schema"),
         maybe("outputSchema", Shape::Any, "the structured result's JSON Schema"),
         maybe("annotations", Shape::Any, "hints such as `readOnlyHint`"),
+        maybe("execution", Shape::Any, "how it is carried out, such as `taskSupport`"),
+        maybe("_meta", Shape::Any, "what the server tells those who know it"),
     ],
 };
 
@@ -225,6 +228,7 @@ static SCHEMA: Record = Record {
         always("fetchedAt", Shape::Integer, "when it was read, milliseconds since 1970"),
         always("protocol", Shape::Text, "the protocol revision that was negotiated"),
         maybe("serverInfo", Shape::Any, "the server's own name and version"),
+        maybe("capabilities", Shape::Any, "what the server says that it can do"),
         maybe("instructions", Shape::Text, "the server's instructions"),
         always("tools", Shape::List(&Shape::Record(&TOOL)), "its tools, in its own order"),
     ],

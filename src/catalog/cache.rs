@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 /// The format's version. A file of any other one is a miss; raise it when the
 /// lines, or what is derived into them (signatures), change.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How many digests of one server are kept. More than one, because two projects
 /// may define the same name in two ways and must not empty each other's cache.
@@ -53,6 +53,8 @@ struct Meta {
     protocol: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server_info: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    capabilities: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
 }
@@ -120,6 +122,7 @@ impl Cache {
             fetched_at: head.at,
             protocol: meta.protocol,
             server_info: meta.server_info,
+            capabilities: meta.capabilities,
             instructions: meta.instructions,
             tools,
         })
@@ -135,6 +138,7 @@ impl Cache {
         let mut rest = serde_json::to_vec(&Meta {
             protocol: schema.protocol.clone(),
             server_info: schema.server_info.clone(),
+            capabilities: schema.capabilities.clone(),
             instructions: schema.instructions.clone(),
         })?;
         rest.push(b'\n');
@@ -303,6 +307,7 @@ mod tests {
             fetched_at: now_ms(),
             protocol: "2025-11-25".into(),
             server_info: Some(json!({"name":"x","description":"A server for tests"})),
+            capabilities: Some(json!({"tools":{}})),
             instructions: Some("Be nice.".into()),
             tools: (0..tools).map(tool).collect(),
         }

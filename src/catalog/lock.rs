@@ -100,6 +100,7 @@ impl Lock {
             fetched_at: 0,
             protocol: locked.protocol.clone(),
             server_info: locked.server_info.clone(),
+            capabilities: None,
             instructions: locked.instructions.clone(),
             tools: locked.tools.clone(),
         })

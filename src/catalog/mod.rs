@@ -35,6 +35,9 @@ pub struct ServerSchema {
     /// `serverInfo` as the server gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_info: Option<Value>,
+    /// `capabilities` as the server gave them; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Value>,
     /// The server's instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,

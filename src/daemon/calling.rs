@@ -190,13 +190,17 @@ impl Asking {
     fn ask(&self, question: Question) {
         // Dropped with the daemon gone, it is refused.
         let Some(daemon) = self.daemon.upgrade() else { return };
-        let settings = daemon.current().settings.clone();
-        let about = || About {
+        let about = About {
             tool: Some(self.tool.clone()),
             session: self.session.clone(),
             run: self.run.clone(),
-            task: self.task(&daemon).map(|task| task.id.clone()),
+            task: None,
         };
+        if question.method == asks::sampling::METHOD {
+            return asks::sampling::begin(&daemon, question, about, Some(&self.cancel));
+        }
+        let settings = daemon.current().settings.clone();
+        let about = || About { task: self.task(&daemon).map(|task| task.id.clone()), ..about };
         let taken = daemon.questions.take(question, about, &settings, Some(&self.tool));
         let Some(row) = taken else { return };
         if let Some(id) = row["id"].as_str() {

@@ -135,6 +135,11 @@ impl Seat {
         }
     }
 
+    /// The key of the session that its calls belong to.
+    pub fn session(&self) -> &str {
+        &self.run.caller.session
+    }
+
     /// Whether its run is still open; says that somebody uses it.
     pub fn is_open(&self) -> bool {
         self.run.touch();

@@ -2,7 +2,8 @@
 //! nothing of HTTP or of frames.
 
 use super::answers::{caller_of, json_of, limits, one_or_many};
-use super::router::{Asker, Done};
+use super::router::{Asker, Done, Origin};
+use super::runs::Run;
 use super::selection::{Chosen, selection};
 use super::state::Daemon;
 use crate::api::wire::CallContext;
@@ -12,8 +13,9 @@ use crate::proc;
 use crate::settings;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Which list is wanted of which servers.
 #[derive(Deserialize)]
@@ -79,6 +81,8 @@ pub fn list(daemon: &Arc<Daemon>, wanted: Listed, of: List, asker: &Asker<'_>) -
         true => {
             let current = daemon.current();
             let usable = current.config.servers.iter().filter(|s| s.enabled && s.problem.is_none());
+            // Nothing is started to hear that it has none.
+            let usable = usable.filter(|s| daemon.pool.may_offer(&s.name, of.0));
             usable.filter(|s| chosen.takes(s)).map(|s| s.name.clone()).collect()
         }
     };
@@ -117,7 +121,8 @@ fn each(
     asker: &Asker<'_>,
 ) -> Vec<(String, Result<Vec<Value>>)> {
     let ask = move |daemon: &Daemon, server: &str, caller: &Caller, cancel: &crate::pool::Cancel| {
-        let request = Request { server, method, params: None, timeout: None, cancel, asked: None };
+        let request =
+            Request { server, method, params: None, timeout: None, cancel, progress: None, asked: None };
         daemon.pool.list_all(request, member, caller)
     };
     let at_once = usize::try_from(daemon.current().settings.get(&settings::CATALOG_CONCURRENCY)).unwrap_or(1);
@@ -170,8 +175,15 @@ fn ask(
         .hint("a permission profile without \"tools\" does not limit it"));
     }
     let (caller, own) = caller_of(daemon, context, asker);
-    let request =
-        Request { server, method, params: Some(params), timeout: None, cancel: asker.cancel, asked: None };
+    let request = Request {
+        server,
+        method,
+        params: Some(params),
+        timeout: None,
+        cancel: asker.cancel,
+        progress: asker.progress.clone(),
+        asked: None,
+    };
     let outcome = daemon.pool.request(&request, &caller);
     if own {
         daemon.pool.end_session(&caller.session);
@@ -191,8 +203,74 @@ pub fn subscribe(daemon: &Arc<Daemon>, of: &OfUri, on: bool, asker: &Asker<'_>) 
     let session = of.session.clone();
     // With a session of its own the instance would end at once, and tell nothing.
     let session = session.or_else(|| Some("subscriptions".to_owned()));
-    ask(daemon, (&of.server, method, json!({"uri": of.uri})), context(session), asker)
-        .and_then(|_| json_of(&json!({"ok": true})))
+    let done = || json_of(&json!({"ok": true}));
+    let server = daemon.pool.definition(&of.server)?.name.clone();
+    let (key, holder) = ((server, of.uri.clone()), Holder::of(&asker.origin, session.as_deref()));
+    if !on && !daemon.watches.leave(&key, &holder) {
+        return done();
+    }
+    ask(daemon, (&of.server, method, json!({"uri": of.uri})), context(session), asker)?;
+    if on {
+        daemon.watches.join(key, holder);
+    }
+    done()
+}
+
+/// Who wants to be told of which resource of which server: as long as anybody does,
+/// a server that others share with them is not told to stop.
+#[derive(Default)]
+pub struct Watches(Mutex<HashMap<(String, String), Vec<Holder>>>);
+
+/// One who wants to be told.
+enum Holder {
+    /// For as long as it is open.
+    Run(Weak<Run>),
+    /// Until it says otherwise.
+    Session(String),
+}
+
+impl Holder {
+    fn of(origin: &Origin, session: Option<&str>) -> Holder {
+        match origin {
+            Origin::Channel(run) => Holder::Run(Arc::downgrade(run)),
+            _ => Holder::Session(session.unwrap_or_default().to_owned()),
+        }
+    }
+    fn is(&self, other: &Holder) -> bool {
+        match (self, other) {
+            (Holder::Run(a), Holder::Run(b)) => a.ptr_eq(b),
+            (Holder::Session(a), Holder::Session(b)) => a == b,
+            _ => false,
+        }
+    }
+    fn is_there(&self) -> bool {
+        match self {
+            Holder::Run(run) => run.upgrade().is_some_and(|run| !run.ended.is_cancelled()),
+            Holder::Session(_) => true,
+        }
+    }
+}
+
+impl Watches {
+    fn join(&self, key: (String, String), holder: Holder) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let holders = all.entry(key).or_default();
+        holders.retain(|other| other.is_there() && !other.is(&holder));
+        holders.push(holder);
+    }
+
+    /// Whether nobody is left.
+    fn leave(&self, key: &(String, String), holder: &Holder) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(holders) = all.get_mut(key) {
+            holders.retain(|other| other.is_there() && !other.is(holder));
+        }
+        let empty = all.get(key).is_none_or(Vec::is_empty);
+        if empty {
+            all.remove(key);
+        }
+        empty
+    }
 }
 
 /// Gets a prompt.

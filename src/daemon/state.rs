@@ -5,6 +5,7 @@ use super::asks::{self, Questions};
 use super::events::Event;
 use super::exec::Slots;
 use super::mcp_endpoint::Endpoint;
+use super::offers::Watches;
 use super::peers::Peers;
 use super::places::{Place, Places};
 use super::recording::Logs;
@@ -58,6 +59,8 @@ pub struct Daemon {
     pub peers: Arc<Peers>,
     /// How many connections may be open.
     pub places: Arc<Places>,
+    /// Who wants to be told of which resource.
+    pub watches: Watches,
     /// Where what it says goes.
     pub logs: Logs,
     /// Who serves `/mcp`, if anybody does.
@@ -278,6 +281,7 @@ impl Daemon {
             sessions: Sessions::default(),
             peers,
             places: Places::new(limit),
+            watches: Watches::default(),
             logs,
             mcp,
             origin,

@@ -348,7 +348,7 @@ impl Upstream for Fake {
             .collect())
     }
     fn about(&self) -> About {
-        About { protocol: "2025-11-25".into(), info: Some(json!({"title": "A fake"})), instructions: None }
+        About { protocol: "2025-11-25".into(), info: Some(json!({"title": "A fake"})), ..About::default() }
     }
     fn pid(&self) -> Option<u32> {
         None

@@ -74,6 +74,8 @@ pub(super) struct Inner {
     pub stamp: RwLock<Arc<Stamp>>,
     /// Somebody here answers `sampling/createMessage`.
     pub sampling: bool,
+    /// The level from which on the server is to log, as MCP calls it; empty for none.
+    pub log_level: String,
     pub stop_grace: Duration,
     pub kill_grace: Duration,
     pub start_timeout: Duration,
@@ -272,11 +274,11 @@ impl Client {
         self.request(method, None, Options::new(&Cancel::new()).timeout(timeout)).map(drop)
     }
 
-    fn stamp(&self) -> Arc<Stamp> {
+    pub(super) fn stamp(&self) -> Arc<Stamp> {
         Arc::clone(&self.0.stamp.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn started(&self) -> Arc<Handshake> {
+    pub(super) fn started(&self) -> Arc<Handshake> {
         Arc::clone(&self.0.started.lock().unwrap_or_else(PoisonError::into_inner))
     }
     /// `serverInfo`, as the server gave it.

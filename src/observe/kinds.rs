@@ -27,7 +27,7 @@ kinds! {
     SERVER_FAILED "server.failed" "an instance did not start, or ended by itself: `instance`, `message`"
     TOOLS_CHANGED "tools.changed" "a server's list of tools is another than before: `tools`, how many"
     CALL_FINISHED "call.finished" "a tool call has an outcome: `tool`, `ms`, `outcome` (ok, or the kind of the error), `run`"
-    SERVER_LOGGED "server.logged" "a server logs something: `level`, `logger`, `data`, as it sent them"
+    SERVER_LOGGED "server.logged" "a server logs something: `level`, `logger`, `data`, as it sent them; once for each session in whose call it may have been"
     RESOURCE_UPDATED "resource.updated" "a resource that was subscribed to changed; `uri` beside `data` says which"
     RESOURCE_LIST_CHANGED "resource.list" "a server has other resources now"
     PROMPT_LIST_CHANGED "prompt.list" "a server has other prompts now"

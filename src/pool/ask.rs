@@ -1,7 +1,7 @@
 //! Requests other than calls: resources, prompts, completion. Knows nothing of
 //! what is in them.
 
-use super::connect::{Asked, Cancel, Options};
+use super::connect::{Asked, Cancel, Options, Progress};
 use super::instance::Lease;
 use super::server::Server;
 use super::{Caller, Pool};
@@ -31,6 +31,8 @@ pub struct Request<'a> {
     pub timeout: Option<Duration>,
     /// Pulled when the caller goes away.
     pub cancel: &'a Cancel,
+    /// Who wants to hear of progress.
+    pub progress: Option<Progress>,
     /// Takes what the server asks meanwhile.
     pub asked: Option<Asked>,
 }
@@ -49,9 +51,15 @@ impl Pool {
         let named = |e: Error| if e.server_name().is_some() { e } else { e.server(request.server) };
         loop {
             let server = self.server(request.server)?;
-            let Some(lease) = self.lease_for(&server, request, caller).map_err(named)? else { continue };
+            let Some(mut lease) = self.lease_for(&server, request, caller).map_err(named)? else { continue };
+            lease.works_for(&caller.session);
             let timeout = request.timeout.or(server.usable()?.call_timeout);
-            let options = Options { timeout, asked: request.asked.clone(), ..Options::new(request.cancel) };
+            let options = Options {
+                timeout,
+                progress: request.progress.clone(),
+                asked: request.asked.clone(),
+                ..Options::new(request.cancel)
+            };
             return match lease.upstream.request(request.method, params, &options) {
                 Ok(result) => {
                     lease.instance.note_answer(false);
@@ -65,6 +73,16 @@ impl Pool {
                 }
             };
         }
+    }
+
+    /// Whether a server may know a list's method: not where it has said of itself that it does not.
+    pub fn may_offer(&self, server: &str, method: &str) -> bool {
+        let capability = method.split('/').next().unwrap_or_default();
+        let Ok(server) = self.server(server) else { return true };
+        let Ok(limits) = server.usable() else { return true };
+        let known = server.core.known(limits.ttl);
+        let said = known.as_ref().and_then(|known| known.schema.capabilities.as_ref());
+        said.is_none_or(|capabilities| capabilities.get(capability).is_some())
     }
 
     fn lease_for(

@@ -144,7 +144,8 @@ impl Errand<'_> {
             ));
         }
         let deadline = self.deadline(limits);
-        let Some(lease) = server.lease(&key, deadline, self.call.cancel, None)? else { return Ok(None) };
+        let Some(mut lease) = server.lease(&key, deadline, self.call.cancel, None)? else { return Ok(None) };
+        lease.works_for(&self.caller.session);
         self.met.instance = lease.instance.key.text.clone().into_owned();
         if let Some(session) = &lease.instance.key.session
             && self.caller.ephemeral

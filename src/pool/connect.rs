@@ -22,6 +22,8 @@ pub struct About {
     pub protocol: String,
     /// `serverInfo` as the server gave it.
     pub info: Option<Value>,
+    /// `capabilities` as the server gave them.
+    pub capabilities: Option<Value>,
     /// The server's instructions.
     pub instructions: Option<String>,
 }
@@ -113,7 +115,12 @@ impl Upstream for Client {
     }
 
     fn about(&self) -> About {
-        About { protocol: self.protocol(), info: self.server_info(), instructions: self.instructions() }
+        About {
+            protocol: self.protocol(),
+            info: self.server_info(),
+            capabilities: Some(self.capabilities()).filter(Value::is_object),
+            instructions: self.instructions(),
+        }
     }
 
     fn pid(&self) -> Option<u32> {

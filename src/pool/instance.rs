@@ -129,6 +129,8 @@ struct Inner {
     upstream: Option<Arc<dyn Upstream>>,
     exclusive: bool,
     in_flight: usize,
+    /// The sessions of those in flight, as far as they said so; one may be there more than once.
+    callers: Vec<String>,
     line: VecDeque<Arc<Ticket<Admission>>>,
     calls: u64,
     /// It has answered something; until then it is not known to work.
@@ -168,6 +170,7 @@ impl Instance {
                 upstream: None,
                 exclusive: false,
                 in_flight: 0,
+                callers: Vec::new(),
                 line: VecDeque::new(),
                 calls: 0,
                 proved: false,
@@ -294,13 +297,16 @@ impl Instance {
     }
 
     fn lease(self: &Arc<Self>, upstream: Arc<dyn Upstream>) -> Lease {
-        Lease { instance: self.clone(), upstream }
+        Lease { instance: self.clone(), upstream, session: None }
     }
 
     /// Gives a place back.
-    fn release(self: &Arc<Self>) {
+    fn release(self: &Arc<Self>, session: Option<&str>) {
         let mut inner = self.lock();
         inner.in_flight -= 1;
+        if let Some(at) = session.and_then(|session| inner.callers.iter().position(|c| c == session)) {
+            inner.callers.swap_remove(at);
+        }
         inner.used = Instant::now();
         inner.admit();
         let idle = inner.in_flight == 0;
@@ -399,6 +405,14 @@ impl Instance {
             inner = self.over.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+
+    /// The sessions whose requests it works on.
+    pub fn callers(&self) -> Vec<String> {
+        let mut callers = self.lock().callers.clone();
+        callers.sort();
+        callers.dedup();
+        callers
     }
 
     /// A server that ended is retired by whoever notices first.
@@ -536,10 +550,21 @@ impl Inner {
 pub(super) struct Lease {
     pub instance: Arc<Instance>,
     pub upstream: Arc<dyn Upstream>,
+    session: Option<String>,
+}
+
+impl Lease {
+    /// Says whose request the instance works on while this lasts.
+    pub fn works_for(&mut self, session: &str) {
+        if !session.is_empty() && self.session.is_none() {
+            self.instance.lock().callers.push(session.to_owned());
+            self.session = Some(session.to_owned());
+        }
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.instance.release();
+        self.instance.release(self.session.as_deref());
     }
 }

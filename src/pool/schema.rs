@@ -164,6 +164,7 @@ impl Core {
             fetched_at: util::now_ms(),
             protocol: about.protocol,
             server_info: about.info,
+            capabilities: about.capabilities,
             instructions: about.instructions,
             tools,
         };
@@ -200,7 +201,10 @@ impl Core {
         let known = self.lock().known.clone();
         let Some(known) = known else { return };
         let about = upstream.about();
-        if known.schema.server_info != about.info || known.schema.protocol != about.protocol {
+        let of = |schema: &ServerSchema| {
+            (schema.server_info.clone(), schema.capabilities.clone(), schema.protocol.clone())
+        };
+        if of(&known.schema) != (about.info, about.capabilities, about.protocol) {
             self.refresh(upstream.clone());
         }
     }

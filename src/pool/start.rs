@@ -164,6 +164,7 @@ const SAID: Upto = Upto(4096);
 fn notices(instance: &Arc<Instance>) -> Noticed {
     let (server, bus) = (instance.def.name.clone(), instance.core.shared.bus.clone());
     let session = instance.key.session.clone().unwrap_or_default();
+    let weak = Arc::downgrade(instance);
     Arc::new(move |method, params| {
         let event = |kind, data| Event::new(kind, data).server(&server).session(&session);
         bus.publish(match method {
@@ -178,7 +179,15 @@ fn notices(instance: &Arc<Instance>) -> Noticed {
             }
             _ => {
                 record(&server, &params);
-                event(&kinds::SERVER_LOGGED, params)
+                // A record is for those whose requests the server works on, an event each.
+                let callers = weak.upgrade().filter(|_| session.is_empty()).map(|i| i.callers());
+                let mut callers = callers.unwrap_or_default();
+                let last = callers.pop().unwrap_or_else(|| session.clone());
+                let logged = |data, whose: &str| {
+                    Event::new(&kinds::SERVER_LOGGED, data).server(&server).session(whose)
+                };
+                callers.iter().for_each(|whose| bus.publish(logged(params.clone(), whose)));
+                logged(params, &last)
             }
         });
     })

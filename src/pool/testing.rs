@@ -240,7 +240,7 @@ impl Upstream for Fake {
 
     fn about(&self) -> About {
         let info = Some(json!({"name": self.server, "version": self.world.lock().version}));
-        About { protocol: "2025-11-25".into(), info, instructions: None }
+        About { protocol: "2025-11-25".into(), info, ..About::default() }
     }
 
     fn pid(&self) -> Option<u32> {

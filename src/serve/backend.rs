@@ -25,6 +25,12 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// What the operation fails with; `Unavailable` when nobody could be asked.
     fn perform(&self, op: &'static Operation, params: &RawValue, asked: &Asked<'_>) -> Result<Box<RawValue>>;
+
+    /// The key of the session that it asks for; none before that has begun.
+    fn session(&self) -> Option<String>;
+
+    /// Has the session told of what has happened up to now, where nothing lies between.
+    fn catch_up(&self) {}
 }
 
 /// Told of each message for the host: one line of JSON, ended by a line break.

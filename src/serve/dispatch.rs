@@ -2,13 +2,18 @@
 //! Knows nothing of framing, and of operations only what their table says.
 
 use super::backend::{Asked, Backend, Out, params};
+use super::ears::Ears;
 use super::era::{self, Era};
 use super::fault::Fault;
+use super::members::Members;
+use super::news::{LEVELS, News, Watch};
+use super::prompts;
 use super::questions::{self, Outcome, Retry};
 use super::render;
+use super::resources::{self, List};
 use super::session::{Request, Session};
 use super::tools::{self, PREFIX};
-use super::upstreams;
+use super::upstreams::{self, Offer};
 use crate::catalog::rows::one_line;
 use crate::catalog::validate;
 use crate::error::{Error, Kind, Result};
@@ -18,9 +23,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// The levels of log messages, lowest first (RFC 5424's words, as MCP has them).
-const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// How much of a server's description stands in the instructions.
 const ABOUT: usize = 120;
@@ -41,7 +43,7 @@ pub struct Ask<'a> {
 
 impl Ask<'_> {
     /// The parameters, read as what the method takes.
-    fn params<'de, T: Deserialize<'de>>(&'de self) -> Result<T, Fault> {
+    pub fn params<'de, T: Deserialize<'de>>(&'de self) -> Result<T, Fault> {
         let text = self.request.params.as_deref().map_or("{}", RawValue::get);
         if !text.trim_start().starts_with('{') {
             return Err(Fault::params("params: expected an object"));
@@ -68,7 +70,7 @@ impl Ask<'_> {
     }
 
     /// A result of mcpx's own.
-    fn result(&self, mut value: Value) -> String {
+    pub fn result(&self, mut value: Value) -> String {
         if self.era.is_stateless() {
             value["resultType"] = "complete".into();
             value["_meta"][era::SERVER_KEY] = server_info();
@@ -77,17 +79,29 @@ impl Ask<'_> {
     }
 
     /// A result that a host may keep for a while.
-    fn listed(&self, session: &Session, mut value: Value) -> String {
+    pub fn listed(&self, session: &Session, mut value: Value) -> String {
         if self.era.is_stateless() {
-            value["ttlMs"] = u64::try_from(session.options.ttl.as_millis()).unwrap_or(u64::MAX).into();
+            value["ttlMs"] = ttl(session).into();
             // Which servers there are depends on who asks.
             value["cacheScope"] = "private".into();
         }
         self.result(value)
     }
 
+    /// A result of another's making that a host may keep for a while: as long as its server says,
+    /// and not at all where that says nothing.
+    pub fn kept(&self, text: &str) -> String {
+        let Some(mut members) = Members::read(text).filter(|_| self.era.is_stateless()) else {
+            return self.passed(text);
+        };
+        members.supply("resultType", &"complete");
+        members.supply("ttlMs", &0);
+        members.supply("cacheScope", &"private");
+        members.to_string()
+    }
+
     /// A result that is JSON text already, and of another's making.
-    fn passed(&self, text: &str) -> String {
+    pub fn passed(&self, text: &str) -> String {
         match (self.era.is_stateless(), text.trim().strip_prefix('{')) {
             // A server of the same era says itself what sort of result it is.
             (true, Some(rest)) if !says(text, "resultType") => {
@@ -99,6 +113,11 @@ impl Ask<'_> {
     }
 }
 
+/// How long a host may keep a list, in milliseconds.
+fn ttl(session: &Session) -> u64 {
+    u64::try_from(session.options.ttl.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Whether an object has a member of that name; most texts are not parsed for that.
 fn says(text: &str, name: &str) -> bool {
     text.contains(&format!("\"{name}\""))
@@ -108,16 +127,36 @@ fn says(text: &str, name: &str) -> bool {
 
 /// Carries out a request; the result is JSON text.
 pub fn request(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
+    if session.options.passthrough
+        && let Some(outcome) = offered(session, ask)
+    {
+        return outcome;
+    }
     match (ask.request.method.as_str(), &ask.era) {
         ("server/discover", Era::Stateless(_)) => Ok(discover(session, ask)),
         ("subscriptions/listen", Era::Stateless(_)) => listen(session, ask),
         ("initialize", Era::Handshake(_)) => initialize(session, ask),
         ("ping", Era::Handshake(_)) => Ok(ask.result(json!({}))),
-        ("logging/setLevel", Era::Handshake(_)) if session.options.passthrough => set_level(session, ask),
         ("tools/list", _) => list_tools(session, ask),
         ("tools/call", _) => call_tool(session, ask),
         (method, _) => Err(Fault::method(&one_line(method, ABOUT))),
     }
+}
+
+/// The methods for what servers offer besides tools; none when it is none of them.
+fn offered(session: &Session, ask: &Ask<'_>) -> Option<Result<String, Fault>> {
+    Some(match (ask.request.method.as_str(), &ask.era) {
+        ("resources/list", _) => resources::list(session, ask, List::Resources),
+        ("resources/templates/list", _) => resources::list(session, ask, List::Templates),
+        ("resources/read", _) => resources::read(session, ask),
+        ("resources/subscribe", Era::Handshake(_)) => resources::subscribe(session, ask, true),
+        ("resources/unsubscribe", Era::Handshake(_)) => resources::subscribe(session, ask, false),
+        ("prompts/list", _) => prompts::list(session, ask),
+        ("prompts/get", _) => prompts::get(session, ask),
+        ("completion/complete", _) => prompts::complete(session, ask),
+        ("logging/setLevel", Era::Handshake(_)) => set_level(session, ask),
+        _ => return None,
+    })
 }
 
 /// What is said of mcpx itself.
@@ -125,9 +164,13 @@ fn server_info() -> Value {
     json!({"name": "mcpx", "title": "mcpx", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn capabilities(session: &Session, era: &Era) -> Value {
+fn capabilities(session: &Session) -> Value {
     let mut out = json!({"tools": {"listChanged": true}});
-    if session.options.passthrough && !era.is_stateless() {
+    // What the servers have is not known before they are asked; empty lists are no lie.
+    if session.options.passthrough {
+        out["resources"] = json!({"subscribe": true, "listChanged": true});
+        out["prompts"] = json!({"listChanged": true});
+        out["completions"] = json!({});
         out["logging"] = json!({});
     }
     out
@@ -149,7 +192,7 @@ fn initialize(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     });
     let mut result = json!({
         "protocolVersion": revision,
-        "capabilities": capabilities(session, &ask.era),
+        "capabilities": capabilities(session),
         "serverInfo": server_info(),
     });
     add_instructions(session, ask, &mut result);
@@ -159,7 +202,7 @@ fn initialize(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
 fn discover(session: &Session, ask: &Ask<'_>) -> String {
     let mut result = json!({
         "supportedVersions": era::STATELESS,
-        "capabilities": capabilities(session, &ask.era),
+        "capabilities": capabilities(session),
     });
     add_instructions(session, ask, &mut result);
     ask.listed(session, result)
@@ -234,37 +277,61 @@ fn listen(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     let wanted = ask.params::<Params>()?.notifications;
     // Only what was asked for and can be had.
     let mut honoured = Map::new();
-    if wanted.get("toolsListChanged") == Some(&Value::Bool(true)) {
-        honoured.insert("toolsListChanged".into(), true.into());
+    for (_, filter) in News::of_lists().iter().filter_map(News::of_list) {
+        let can = session.options.passthrough || filter == "toolsListChanged";
+        if can && wanted.get(filter) == Some(&Value::Bool(true)) {
+            honoured.insert(filter.into(), true.into());
+        }
+    }
+    let uris = wanted.get("resourceSubscriptions").and_then(Value::as_array);
+    let uris = uris.filter(|_| session.options.passthrough).into_iter().flatten().filter_map(Value::as_str);
+    let watches: Vec<Watch> = uris.filter_map(|uri| resources::watch(session, ask, uri).ok()).collect();
+    if !watches.is_empty() {
+        let shown: Vec<&str> = watches.iter().map(|watch| watch.shown.as_str()).collect();
+        honoured.insert("resourceSubscriptions".into(), json!(shown));
     }
     let tag: Value = serde_json::from_str(ask.request.id.get()).unwrap_or_default();
-    let tagged = json!({era::SUBSCRIPTION_KEY: tag});
-    let acknowledged = json!({"notifications": honoured, "_meta": tagged});
+    let acknowledged = json!({"notifications": honoured, "_meta": tagged(&tag)});
     ask.out.send(&jsonrpc::notification("notifications/subscriptions/acknowledged", Some(&acknowledged)));
     if !honoured.is_empty() {
-        session.listen(ask, Value::Object(honoured));
+        let watched = session.listen(ask, Value::Object(honoured), watches);
+        // Whoever asked has gone; what was asked of servers for it goes too.
+        let cancel = Cancel::new();
+        for watch in watched {
+            let asked = Asked { cancel: &cancel, progress: None };
+            let _ = resources::watching(session, &watch, false, &asked);
+        }
     }
-    Ok(ask.result(json!({"_meta": tagged})))
+    Ok(ask.result(json!({"_meta": tagged(&tag)})))
 }
 
-fn list_tools(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
+/// `_meta` that says to which request something belongs.
+pub fn tagged(tag: &Value) -> Value {
+    json!({era::SUBSCRIPTION_KEY: tag})
+}
+
+/// Refuses a cursor: everything is on the first page.
+pub fn first_page(ask: &Ask<'_>) -> Result<(), Fault> {
     #[derive(Deserialize)]
     struct Params {
         cursor: Option<String>,
     }
-    // Everything is on the first page.
-    if let Some(cursor) = ask.params::<Params>()?.cursor {
-        return Err(Fault::params(format!(
-            "params.cursor: \"{}\" was not given out",
-            one_line(&cursor, ABOUT)
-        )));
+    match ask.params::<Params>()?.cursor {
+        Some(cursor) => {
+            Err(Fault::params(format!("params.cursor: \"{}\" was not given out", one_line(&cursor, ABOUT))))
+        }
+        None => Ok(()),
     }
+}
+
+fn list_tools(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
+    first_page(ask)?;
     let mut all: Vec<Value> = Vec::new();
     if session.options.code {
         all.extend(tools::offered(&session.options.tools).map(|tool| tool.listed.clone()));
     }
     if session.options.passthrough {
-        let theirs = session.upstreams.tools(&*session.backend, &session.options, &ask.asked());
+        let theirs = session.upstreams.list(Offer::Tools, &*session.backend, &session.options, &ask.asked());
         let mut theirs = theirs.map_err(|e| Fault::of(&e))?;
         if !ask.era.is_stateless() {
             theirs.iter_mut().for_each(upstreams::fit_handshake);
@@ -297,17 +364,27 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
         (None, true, _) => own_tool(session, ask, &call.name, call.arguments)?,
         (None, false, true) => {
             let backend: &dyn Backend = &*session.backend;
-            let found = session.upstreams.find(&call.name, backend, &session.options, &ask.asked());
+            let found =
+                session.upstreams.find(Offer::Tools, &call.name, backend, &session.options, &ask.asked());
             let target = match found {
                 Ok(target) => target,
                 Err(error) if error.kind() == Kind::NotFound => return Err(unknown(&error)),
                 Err(error) => return Ok(ask.passed(&render::failure(&error))),
             };
-            upstreams::call(backend, &target, call.arguments, &ask.asked())
+            let called = || {
+                let first = upstreams::call(backend, &target, call.arguments, &ask.asked());
+                questions::settle(session, ask, first)
+            };
+            return called_result(ask, Ears::at_work(session, ask, &target.server, called));
         }
         (None, false, false) => return Err(Fault::params(missing(session, &call.name))),
     };
-    match questions::settle(session, ask, outcome) {
+    called_result(ask, questions::settle(session, ask, outcome))
+}
+
+/// What came of a call, as its answer.
+fn called_result(ask: &Ask<'_>, outcome: Result<Outcome>) -> Result<String, Fault> {
+    match outcome {
         Ok(Outcome::Called(result)) => Ok(ask.passed(result.get())),
         Ok(Outcome::Asked(asked)) => Ok(asked.to_string()),
         // What a server answered by the protocol's own means goes on in the same way.
@@ -318,7 +395,8 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     }
 }
 
-fn unknown(error: &Error) -> Fault {
+/// What mcpx did not find, as a wrong parameter.
+pub fn unknown(error: &Error) -> Fault {
     let hint = error.hint_text().map(|h| format!("; {h}")).unwrap_or_default();
     Fault::params(format!("{}{hint}", error.message()))
 }

@@ -71,6 +71,11 @@ pub fn claimed(meta: Option<&Map<String, Value>>) -> Option<&str> {
     meta?.get(VERSION_KEY)?.as_str()
 }
 
+/// Whether a request wants to hear what servers log for it.
+pub fn wants_log(meta: Option<&Map<String, Value>>) -> bool {
+    meta.is_some_and(|meta| meta.contains_key(LEVEL_KEY))
+}
+
 /// Reads what a stateless request must bring along.
 pub fn envelope(meta: Option<&Map<String, Value>>) -> Result<Envelope, Fault> {
     let missing = |key: &str| Fault::params(format!("params._meta.{key} is missing"));

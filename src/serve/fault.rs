@@ -16,7 +16,7 @@ pub const MISSING_CAPABILITY: i64 = -32021;
 /// MCP 2026-07-28: the revision is not spoken here.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 /// MCP up to 2025-11-25: no such resource.
-const RESOURCE_NOT_FOUND: i64 = -32002;
+pub const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq)]

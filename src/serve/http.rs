@@ -6,8 +6,9 @@ use super::backend::{Asked, Backend, Out, Outlet};
 use super::era;
 use super::fault::Fault;
 use super::headers::{self, VERSION};
+use super::news::{Happened, News};
 use super::options::Options;
-use super::session::{Incoming, News, Reply, Request, Session};
+use super::session::{Incoming, Reply, Request, Session};
 use super::upstreams::Upstreams;
 use crate::api::http::{Chunked, Method};
 use crate::api::ops::Operation;
@@ -16,7 +17,7 @@ use crate::api::wire::SelectedProfiles;
 use crate::daemon::mcp_endpoint::{Desk, Endpoint, HttpRequest, Response, Seat};
 use crate::error::{Error, Kind, Result};
 use crate::log;
-use crate::observe::{Bus, Filter};
+use crate::observe::{Bus, Event, Filter};
 use crate::pool::Cancel;
 use crate::proc::thread;
 use crate::settings;
@@ -25,7 +26,7 @@ use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// The header of a session.
@@ -45,15 +46,51 @@ pub fn endpoint() -> Arc<dyn Endpoint> {
 struct Hosts {
     sessions: Mutex<HashMap<String, Arc<Hosted>>>,
     /// Those who want to hear news.
-    hearing: Arc<Mutex<Hearing>>,
+    hearing: Arc<Hearing>,
     upstreams: Arc<Upstreams>,
 }
 
 #[derive(Default)]
 struct Hearing {
-    sessions: Vec<Weak<Session>>,
-    /// Somebody reads the daemon's events for them.
-    followed: bool,
+    sessions: Mutex<Vec<Weak<Session>>>,
+    /// What somebody reads for them, since the first of them came.
+    bus: OnceLock<Arc<Bus>>,
+    /// The last event that was told. Held while telling, so that the order stays.
+    after: Mutex<u64>,
+}
+
+impl Hearing {
+    /// Tells everybody what has happened up to now.
+    fn catch_up(&self) {
+        let Some(bus) = self.bus.get() else { return };
+        let mut after = lock(&self.after);
+        if *after == bus.last() {
+            return;
+        }
+        let filter = Filter { kinds: News::kinds(true).map(str::to_owned).collect(), ..Filter::default() };
+        let sessions: Vec<Arc<Session>> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
+        loop {
+            let read = bus.read(*after, &filter, BATCH, Duration::ZERO, &|| false);
+            *after = read.after;
+            if read.events.is_empty() {
+                return;
+            }
+            for news in read.events.iter().flat_map(|event| News::of(happened(event))) {
+                sessions.iter().for_each(|session| session.tell(&news));
+            }
+        }
+    }
+}
+
+/// An event as news are read from it.
+fn happened(event: &Event) -> Happened {
+    Happened {
+        kind: event.kind.to_owned(),
+        server: event.server.clone(),
+        session: event.session.clone(),
+        uri: event.uri.clone(),
+        data: event.data.clone(),
+    }
 }
 
 /// A session and its seat.
@@ -63,11 +100,22 @@ struct Hosted {
 }
 
 /// The daemon, asked from a seat.
-struct AtSeat(Arc<Seat>);
+struct AtSeat {
+    seat: Arc<Seat>,
+    hearing: Arc<Hearing>,
+}
 
 impl Backend for AtSeat {
     fn perform(&self, op: &'static Operation, params: &RawValue, asked: &Asked<'_>) -> Result<Box<RawValue>> {
-        self.0.perform(op, params, asked.cancel, asked.progress.clone())
+        self.seat.perform(op, params, asked.cancel, asked.progress.clone())
+    }
+
+    fn session(&self) -> Option<String> {
+        Some(self.seat.session().to_owned())
+    }
+
+    fn catch_up(&self) {
+        self.hearing.catch_up();
     }
 }
 
@@ -144,6 +192,7 @@ impl Wanted {
                 }
             }
         }
+        wanted.options.check()?;
         Ok(wanted)
     }
 }
@@ -153,7 +202,7 @@ impl Hosts {
     fn seated(&self, desk: &Desk<'_>, query: &str) -> Result<Hosted> {
         let wanted = Wanted::read(desk, query)?;
         let seat = Arc::new(desk.seat(wanted.session, wanted.selection)?);
-        let backend = Arc::new(AtSeat(seat.clone()));
+        let backend = Arc::new(AtSeat { seat: seat.clone(), hearing: self.hearing.clone() });
         // Plain names mean what they do among the servers of one session only.
         let upstreams = if wanted.options.plain { Arc::default() } else { self.upstreams.clone() };
         let session = Arc::new(Session::new(wanted.options, backend, upstreams));
@@ -210,7 +259,9 @@ impl Hosts {
             Ok(hosted) => hosted,
             Err(error) => return message(400, Fault::of(&error).answer(Some(&request.id))),
         };
-        if request.method == "subscriptions/listen" {
+        // Only what may say something before its answer needs to hear of anything.
+        let meta = era::meta(request.params.as_deref());
+        if request.method == "subscriptions/listen" || era::wants_log(meta.as_ref()) {
             self.hear(desk, &hosted.session);
         }
         let cancel = desk.cancel().clone();
@@ -323,7 +374,7 @@ impl Hosts {
         };
         let (send, receive) = mpsc::channel();
         // A second stream takes over from the first, which ends.
-        hosted.session.tell_at(Some(Arc::new(Post(Mutex::new(send)))));
+        hosted.session.ears.set_general(Some(Arc::new(Post(Mutex::new(send)))));
         let heartbeat = desk.settings().get(&settings::EVENTS_HEARTBEAT);
         let cancel = desk.cancel().clone();
         let mut response = Response::stream(
@@ -353,15 +404,21 @@ impl Hosts {
 
     /// Has a session hear news. The first one has somebody read the daemon's events.
     fn hear(&self, desk: &Desk<'_>, session: &Arc<Session>) {
-        let mut hearing = lock(&self.hearing);
-        hearing.sessions.retain(|s| s.strong_count() > 0);
-        hearing.sessions.push(Arc::downgrade(session));
-        if hearing.followed {
+        let hearing = &self.hearing;
+        let mut sessions = lock(&hearing.sessions);
+        sessions.retain(|s| s.strong_count() > 0);
+        sessions.push(Arc::downgrade(session));
+        drop(sessions);
+        let bus = desk.bus();
+        // Under the lock, so that what happens from now on is told.
+        let mut after = lock(&hearing.after);
+        if hearing.bus.get().is_some() {
             return;
         }
-        let (bus, all) = (desk.bus(), Arc::downgrade(&self.hearing));
-        match thread::spawn("mcp-news", move || follow(&bus, &all)) {
-            Ok(_) => hearing.followed = true,
+        *after = bus.last();
+        let (weak, waiting) = (Arc::downgrade(hearing), bus.clone());
+        match thread::spawn("mcp-news", move || follow(&waiting, &weak)) {
+            Ok(_) => drop(hearing.bus.set(bus)),
             Err(e) => log::warn(format_args!("hosts will not hear of changes: {e}")),
         }
     }
@@ -373,18 +430,14 @@ const LOOK: Duration = Duration::from_secs(30);
 const BATCH: usize = 256;
 
 /// Tells every session what happens, until the daemon stops.
-fn follow(bus: &Bus, all: &Weak<Mutex<Hearing>>) {
-    let kinds = News::KINDS.iter().map(|kind| (*kind).to_owned()).collect();
-    let filter = Filter { kinds, ..Filter::default() };
+fn follow(bus: &Bus, all: &Weak<Hearing>) {
+    let filter = Filter { kinds: News::kinds(true).map(str::to_owned).collect(), ..Filter::default() };
     let mut after = bus.last();
     loop {
         let read = bus.read(after, &filter, BATCH, LOOK, &|| false);
         after = read.after;
         let Some(all) = all.upgrade() else { return };
-        let sessions: Vec<Arc<Session>> = lock(&all).sessions.iter().filter_map(Weak::upgrade).collect();
-        for news in read.events.iter().filter_map(|event| News::of(event.kind)) {
-            sessions.iter().for_each(|session| session.tell(news));
-        }
+        all.catch_up();
         if read.closed {
             return;
         }

@@ -4,8 +4,8 @@
 
 use super::backend::{Asked, Backend};
 use super::channel::Channel;
+use super::news::{Happened, News};
 use super::render::is_called;
-use super::session::News;
 use crate::api::ops::{Operation, Param, Place};
 use crate::api::wire::{CallContext, OpenRun};
 use crate::api::{Client, called, uri};
@@ -29,16 +29,18 @@ pub struct Link {
     /// Connections that nobody uses at the moment.
     idle: Mutex<Vec<Client>>,
     /// Told of what happens in the daemon.
-    told: Mutex<Option<Told>>,
+    told: Mutex<Option<(Told, String)>>,
 }
 
 /// Told of news.
-pub type Told = Arc<dyn Fn(News) + Send + Sync>;
+pub type Told = Arc<dyn Fn(&News) + Send + Sync>;
 
 /// What lasts as long as the daemon does.
 struct Live {
     /// The run is open for as long as this connection is.
     client: Client,
+    /// The key of its session.
+    session: String,
     channel: Channel,
 }
 
@@ -58,9 +60,11 @@ impl Link {
         }
     }
 
-    /// Who is told from now on of what happens in the daemon.
-    pub fn tell(&self, told: Told) {
-        *lock(&self.told) = Some(told);
+    /// Who is told from now on of what happens in the daemon; of everything that the servers'
+    /// own offers bring with them, or of changed lists alone.
+    pub fn tell(&self, passthrough: bool, told: Told) {
+        let kinds = News::kinds(passthrough).map(|kind| format!("&kind={kind}")).collect();
+        *lock(&self.told) = Some((told, kinds));
     }
 
     /// The daemon and the run, begun anew when the last one is gone.
@@ -78,7 +82,8 @@ impl Link {
         };
         let reader = BufReader::new(stream.try_clone().map_err(fail)?);
         self.follow(client.another()?, live.is_some());
-        let begun = Arc::new(Live { client, channel: Channel::open(reader, stream).map_err(fail)? });
+        let session = run.session;
+        let begun = Arc::new(Live { client, session, channel: Channel::open(reader, stream).map_err(fail)? });
         *live = Some(begun.clone());
         Ok(begun)
     }
@@ -86,11 +91,10 @@ impl Link {
     /// Passes on what happens in the daemon, for as long as that lives. In another daemon than
     /// before everything may be different.
     fn follow(&self, client: Client, another: bool) {
-        let Some(told) = lock(&self.told).clone() else { return };
-        let kinds: String = News::KINDS.iter().map(|kind| format!("&kind={kind}")).collect();
+        let Some((told, kinds)) = lock(&self.told).clone() else { return };
         let spawned = thread::spawn("news", move || {
             if another {
-                News::KINDS.iter().filter_map(|kind| News::of(kind)).take(1).for_each(&*told);
+                told(&News::Another);
             }
             let mut pending = Vec::new();
             let path = format!("/v1/events?follow=1{kinds}");
@@ -99,12 +103,10 @@ impl Link {
                 pending.extend_from_slice(chunk);
                 while let Some(end) = pending.iter().position(|b| *b == b'\n') {
                     let line: Vec<u8> = pending.drain(..=end).collect();
-                    let kind = line
-                        .strip_prefix(b"event: ")
-                        .map(|kind| String::from_utf8_lossy(kind.trim_ascii_end()));
-                    if let Some(news) = kind.and_then(|kind| News::of(&kind)) {
-                        told(news);
-                    }
+                    let Some(data) = line.strip_prefix(b"data: ") else { continue };
+                    // What is no event says how many were missed.
+                    let Ok(happened) = serde_json::from_slice::<Happened>(data) else { continue };
+                    News::of(happened).iter().for_each(&*told);
                 }
                 Ok(())
             });
@@ -211,6 +213,10 @@ impl Backend for Link {
             }
             outcome => outcome,
         }
+    }
+
+    fn session(&self) -> Option<String> {
+        lock(&self.live).as_ref().map(|live| live.session.clone())
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is served to hosts, as the settings say. Knows nothing of how.
 
+use super::tools;
+use crate::error::Error;
 use crate::settings::{self, Settings};
 use std::time::Duration;
 
@@ -37,6 +39,14 @@ impl Options {
         // A setting has no other value than its words.
         let _ = options.set_mode(&settings.get(&settings::SERVE_MODE));
         options
+    }
+
+    /// Refuses a `serve.tools` that offers less than it says.
+    ///
+    /// # Errors
+    /// `Usage`, with the nearest name.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.code { tools::check(&self.tools) } else { Ok(()) }
     }
 
     /// Takes the tools that a word of `serve.mode` stands for.

@@ -5,7 +5,7 @@
 use super::backend::params;
 use super::dispatch::Ask;
 use super::era::Era;
-use super::session::Session;
+use super::session::{Heard, Session};
 use super::upstreams::operation;
 use crate::error::{Error, Kind, Result};
 use serde_json::value::RawValue;
@@ -68,11 +68,17 @@ pub fn settle(session: &Session, ask: &Ask<'_>, first: Result<Box<RawValue>>) ->
         }
         for question in &questions {
             let id = question["id"].as_str().unwrap_or_default();
-            match session.ask_host(ask, METHOD, &form(question)) {
-                Some(Ok(answer)) => answer_one(session, ask, id, &answer)?,
+            let answer = match session.ask_host(ask, id, METHOD, &form(question)) {
+                Heard::Answer(Ok(answer)) => answer,
                 // A host that fails to answer has not declined: nobody was asked.
-                Some(Err(_)) => answer_one(session, ask, id, &json!({"action": "cancel"}))?,
-                None => return Err(Error::new(Kind::Cancelled, "the host has gone")),
+                Heard::Answer(Err(_)) => json!({"action": "cancel"}),
+                Heard::Settled => continue,
+                Heard::Gone => return Err(Error::new(Kind::Cancelled, "the host has gone")),
+            };
+            match answer_one(session, ask, id, &answer) {
+                // Somebody else was quicker.
+                Err(error) if error.kind() == Kind::NotFound => {}
+                outcome => outcome?,
             }
         }
         outcome = result(session, ask, task);

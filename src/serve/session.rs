@@ -4,8 +4,10 @@
 
 use super::backend::{Backend, Out};
 use super::dispatch::{self, Ask};
+use super::ears::{Ears, Listener};
 use super::era::{self, Era};
 use super::fault::Fault;
+use super::news::{News, Watch};
 use super::options::Options;
 use super::upstreams::Upstreams;
 use crate::mcp::jsonrpc::{self, Message};
@@ -29,12 +31,11 @@ pub struct Session {
     host: Mutex<Host>,
     /// By the request's id as it was written: the method, and what cancels it.
     flights: Mutex<HashMap<String, (String, Cancel)>>,
-    listeners: Mutex<Vec<Listener>>,
+    /// Who hears what.
+    pub ears: Ears,
     /// What the host was asked and has not answered, by the request's id.
-    asked: Mutex<HashMap<u64, Sender<Heard>>>,
+    asked: Mutex<HashMap<u64, Waiting>>,
     serial: AtomicU64,
-    /// Where a host of the handshake era hears what belongs to no request.
-    general: Mutex<Option<Out>>,
     over: Cancel,
 }
 
@@ -50,49 +51,20 @@ pub struct Host {
 }
 
 /// What becomes of a question to the host.
-enum Heard {
+pub enum Heard {
     /// It answered, or refused to.
     Answer(Result<Value, Value>),
-    /// Nobody waits any longer.
+    /// Somebody else did, or nobody wants to know any longer.
+    Settled,
+    /// The host has gone, or cancelled what it is asked about.
     Gone,
 }
 
-/// A host of the stateless era that listens.
-struct Listener {
-    /// The request's id.
-    id: Box<RawValue>,
-    /// What it wants to hear.
-    wanted: Value,
-    out: Out,
-}
-
-/// Something that hosts may want to hear of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    /// The list of tools is another.
-    Tools,
-}
-
-impl News {
-    /// The kinds of the daemon's events that are news.
-    pub const KINDS: [&'static str; 2] = ["tools.changed", "config.changed"];
-
-    /// What an event of such a kind means for hosts.
-    pub fn of(kind: &str) -> Option<News> {
-        News::KINDS.contains(&kind).then_some(News::Tools)
-    }
-
-    fn method(self) -> &'static str {
-        match self {
-            News::Tools => "notifications/tools/list_changed",
-        }
-    }
-    /// Its name in the filter of `subscriptions/listen`.
-    fn filter(self) -> &'static str {
-        match self {
-            News::Tools => "toolsListChanged",
-        }
-    }
+/// One who waits for the host's answer.
+struct Waiting {
+    /// The server's question that it is asked.
+    question: String,
+    heard: Sender<Heard>,
 }
 
 /// A message of the host.
@@ -167,10 +139,9 @@ impl Session {
             upstreams,
             host: Mutex::default(),
             flights: Mutex::default(),
-            listeners: Mutex::default(),
+            ears: Ears::default(),
             asked: Mutex::default(),
             serial: AtomicU64::new(1),
-            general: Mutex::default(),
             over: Cancel::new(),
         }
     }
@@ -183,11 +154,6 @@ impl Session {
     pub fn know(&self, change: impl FnOnce(&mut Host)) {
         change(&mut lock(&self.host));
     }
-    /// Where it hears from now on what belongs to no request.
-    pub fn tell_at(&self, out: Option<Out>) {
-        *lock(&self.general) = out;
-    }
-
     /// Reads a line, or a body: one message, or (in 2025-03-26 and before) a batch of them.
     pub fn read(&self, text: &[u8]) -> Vec<Incoming> {
         let first = text.iter().find(|b| !b.is_ascii_whitespace());
@@ -223,7 +189,7 @@ impl Session {
                 let waiting = lock(&self.asked).remove(&id);
                 // One that nobody waits for is late, or made up.
                 if let Some(waiting) = waiting {
-                    let _ = waiting.send(Heard::Answer(outcome.map(parsed).map_err(parsed)));
+                    let _ = waiting.heard.send(Heard::Answer(outcome.map(parsed).map_err(parsed)));
                 }
             }
         });
@@ -322,12 +288,12 @@ impl Session {
         }
     }
 
-    /// Asks the host in the course of a request of its own, and waits for the answer; none when it has gone.
-    pub fn ask_host(&self, ask: &Ask<'_>, method: &str, params: &Value) -> Option<Result<Value, Value>> {
+    /// Asks the host in the course of a request of its own, and waits for the answer. `question` is
+    /// the id of the server's question, which others may answer meanwhile.
+    pub fn ask_host(&self, ask: &Ask<'_>, question: &str, method: &str, params: &Value) -> Heard {
         let id = self.serial.fetch_add(1, Ordering::Relaxed);
         let (send, heard) = std::sync::mpsc::channel();
-        lock(&self.asked).insert(id, send.clone());
-        let params = serde_json::value::to_raw_value(params).ok()?;
+        lock(&self.asked).insert(id, Waiting { question: question.to_owned(), heard: send.clone() });
         let over = send.clone();
         let _left = ask.cancel.on_cancel(move || {
             let _ = send.send(Heard::Gone);
@@ -335,51 +301,48 @@ impl Session {
         let _over = self.over.on_cancel(move || {
             let _ = over.send(Heard::Gone);
         });
-        let asked = ask.out.send(&jsonrpc::request(id, method, Some(&params), false, &[]));
-        let outcome = if asked { heard.recv().ok() } else { None };
+        let params = serde_json::value::to_raw_value(params).ok();
+        let asked = ask.out.send(&jsonrpc::request(id, method, params.as_deref(), false, &[]));
+        let outcome = if asked { heard.recv().unwrap_or(Heard::Gone) } else { Heard::Gone };
         lock(&self.asked).remove(&id);
-        match outcome? {
-            Heard::Answer(answer) => Some(answer),
-            Heard::Gone => {
-                // The host need not go on asking its user.
-                let reason = json!({"requestId": id, "reason": "the call was cancelled"});
-                ask.out.send(&jsonrpc::notification("notifications/cancelled", Some(&reason)));
-                None
-            }
+        if !matches!(outcome, Heard::Answer(_)) {
+            // The host need not go on asking its user.
+            let reason = match outcome {
+                Heard::Settled => "it needs no answer any more",
+                _ => "the call was cancelled",
+            };
+            let cancelled = json!({"requestId": id, "reason": reason});
+            ask.out.send(&jsonrpc::notification("notifications/cancelled", Some(&cancelled)));
+        }
+        outcome
+    }
+
+    /// A server's question is over: the host need not answer it.
+    pub fn settled(&self, question: &str) {
+        for waiting in lock(&self.asked).values().filter(|w| w.question == question) {
+            let _ = waiting.heard.send(Heard::Settled);
         }
     }
 
-    /// Has a request hear news until it is cancelled or the session ends; whether that was the session.
-    pub fn listen(&self, ask: &Ask<'_>, wanted: Value) -> bool {
-        let (send, wake) = std::sync::mpsc::channel::<bool>();
+    /// Has a request hear news until it is cancelled or the session ends; what it watched.
+    pub fn listen(&self, ask: &Ask<'_>, wanted: Value, watches: Vec<Watch>) -> Vec<Watch> {
+        let (send, wake) = std::sync::mpsc::channel::<()>();
         let id = ask.request.id.clone();
-        lock(&self.listeners).push(Listener { id: id.clone(), wanted, out: ask.out.clone() });
+        self.ears.add(Listener { id: id.clone(), wanted, watches, out: ask.out.clone() });
         let ended = send.clone();
         let _left = ask.cancel.on_cancel(move || {
-            let _ = send.send(false);
+            let _ = send.send(());
         });
         let _over = self.over.on_cancel(move || {
-            let _ = ended.send(true);
+            let _ = ended.send(());
         });
-        let over = wake.recv().unwrap_or(true);
-        lock(&self.listeners).retain(|l| l.id.get() != id.get());
-        over
+        let _ = wake.recv();
+        self.ears.remove(&id)
     }
 
     /// Tells whoever wants to hear it.
-    pub fn tell(&self, news: News) {
-        self.upstreams.forget_plain();
-        for listener in lock(&self.listeners).iter() {
-            if listener.wanted.get(news.filter()).and_then(Value::as_bool) == Some(true) {
-                let tag: Value = serde_json::from_str(listener.id.get()).unwrap_or_default();
-                let params = json!({"_meta": {era::SUBSCRIPTION_KEY: tag}});
-                listener.out.send(&jsonrpc::notification(news.method(), Some(&params)));
-            }
-        }
-        let general = lock(&self.general).clone();
-        if let Some(out) = general.filter(|_| self.host().revision.is_some()) {
-            out.send(&jsonrpc::notification(news.method(), None));
-        }
+    pub fn tell(self: &Arc<Self>, news: &News) {
+        Ears::tell(self, news);
     }
 
     /// Cancels every call and ends every listening: nobody will hear of it. What only reads may
@@ -391,7 +354,7 @@ impl Session {
     /// Ends it: listeners are told, the rest is cancelled.
     pub fn end(&self) {
         self.over.cancel();
-        self.tell_at(None);
+        self.ears.set_general(None);
         self.cancel_where(|_| true);
     }
 
@@ -461,19 +424,11 @@ mod tests {
     }
 
     #[test]
-    fn the_kinds_of_news_are_kinds_of_events() {
-        for kind in News::KINDS {
-            assert!(crate::observe::kinds::of_word(kind).is_some(), "{kind}");
-        }
-        assert_eq!(News::of("call.finished"), None);
-    }
-
-    #[test]
     fn news_reach_who_wants_them() {
         let session = Arc::new(session(Played::default()));
         let (general, listening) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
-        session.tell_at(Some(general.clone()));
-        session.tell(News::Tools);
+        session.ears.set_general(Some(general.clone()));
+        session.tell(&News::Tools);
         assert!(general.0.lock().unwrap().is_empty(), "before initialize nobody is told");
         session.know(|host| host.revision = Some("2025-11-25"));
         let request = crate::serve::testing::request(
@@ -487,10 +442,10 @@ mod tests {
             assert_eq!(answer["result"]["_meta"][era::SUBSCRIPTION_KEY], 1);
         })
         .unwrap();
-        while lock(&session.listeners).is_empty() {
+        while session.ears.is_deaf() {
             std::thread::yield_now();
         }
-        session.tell(News::Tools);
+        session.tell(&News::Tools);
         session.end();
         listener.join().unwrap();
         assert_eq!(general.0.lock().unwrap()[0]["method"], "notifications/tools/list_changed");

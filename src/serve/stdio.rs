@@ -28,7 +28,7 @@ pub fn run(
 ) -> u8 {
     let writer = Arc::new(Writer { stream: Mutex::new(Box::new(output)), gone: AtomicBool::new(false) });
     let out: Out = writer.clone();
-    session.tell_at(Some(out.clone()));
+    session.ears.set_general(Some(out.clone()));
     let working = Arc::new(Working::default());
     let mut line = Vec::new();
     let code = loop {

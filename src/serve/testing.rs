@@ -47,6 +47,10 @@ impl Backend for Played {
             (None, answer) => Ok(to_raw_value(answer.unwrap_or(&json!({}))).unwrap()),
         }
     }
+
+    fn session(&self) -> Option<String> {
+        Some("own".into())
+    }
 }
 
 /// An outlet that remembers.

@@ -5,6 +5,7 @@
 use super::render::is_called;
 use crate::api::docs::{object_schema, reach};
 use crate::api::ops::{self, Field, Operation, Record, Returns};
+use crate::error::{Error, Kind};
 use crate::util::{did_you_mean, glob};
 use serde_json::{Map, Value, json};
 use std::sync::OnceLock;
@@ -69,6 +70,24 @@ pub fn find(patterns: &[String], name: &str) -> Result<&'static Derived, String>
         message = format!("{message}; {near}");
     }
     Err(message)
+}
+
+/// Refuses a pattern that offers nothing: it is misspelt.
+///
+/// # Errors
+/// `Usage`, with the nearest name.
+pub fn check(patterns: &[String]) -> Result<(), Error> {
+    let idle = patterns.iter().find(|p| !all().iter().any(|tool| offers(std::slice::from_ref(p), tool)));
+    let Some(pattern) = idle else { return Ok(()) };
+    let error = Error::new(Kind::Usage, format!("serve.tools: mcpx has no tool \"{pattern}\""));
+    let bare = pattern.strip_prefix(PREFIX).unwrap_or(pattern);
+    let names = || all().iter().map(|tool| tool.op.tool);
+    Err(error.hint(match did_you_mean(bare, names()) {
+        Some(near) => near,
+        None => {
+            format!("it has {}; a star stands for any characters", names().collect::<Vec<_>>().join(", "))
+        }
+    }))
 }
 
 /// Whether a parameter is the session's to give.
@@ -185,5 +204,11 @@ mod tests {
         let names: Vec<&str> = offered(&few).map(|t| t.name.as_str()).collect();
         assert!(names.contains(&"mcpx_call") && names.contains(&"mcpx_settings_get"), "{names:?}");
         assert!(!names.contains(&"mcpx_status"), "{names:?}");
+        assert!(check(&few).is_ok() && check(&everything).is_ok() && check(&[]).is_ok());
+        for (wrong, near) in [("serch", "search"), ("mcpx_cal", "call"), ("nothing_*", "discover")] {
+            let error = check(&["call".into(), wrong.into()]).unwrap_err();
+            assert_eq!(error.kind(), Kind::Usage);
+            assert!(error.hint_text().unwrap().contains(near), "{wrong}: {error:?}");
+        }
     }
 }

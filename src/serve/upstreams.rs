@@ -1,8 +1,9 @@
-//! The tools of all servers in one list, each under a name of its own, and the
-//! way back from that name. Knows nothing of the host.
+//! The tools and prompts of all servers in one list each, every one under a name
+//! of its own, and the way back from that name. Knows nothing of the host.
 
 use super::backend::{Asked, Backend, params};
 use super::options::Options;
+use super::resources::Places;
 use super::safe_names::{is_plain, safe};
 use super::tools::PREFIX;
 use crate::api::ops::{self, Operation};
@@ -10,94 +11,178 @@ use crate::error::{Error, Kind, Result};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What was listed last.
 #[derive(Default)]
 pub struct Upstreams {
-    names: Mutex<HashMap<String, Arc<Target>>>,
+    tools: Mutex<HashMap<String, Arc<Target>>>,
+    prompts: Mutex<HashMap<String, Arc<Target>>>,
+    /// Where resources are that hosts name by their own URIs.
+    pub places: Mutex<Places>,
 }
 
-/// A server's tool.
+/// What servers offer under names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Tools.
+    Tools,
+    /// Prompts.
+    Prompts,
+}
+
+impl Offer {
+    fn word(self) -> &'static str {
+        match self {
+            Offer::Tools => "tool",
+            Offer::Prompts => "prompt",
+        }
+    }
+
+    /// All of them, with their servers. One that cannot be read is left out: the host's
+    /// other servers are not to suffer for it.
+    fn all(
+        self,
+        backend: &dyn Backend,
+        options: &Options,
+        asked: &Asked<'_>,
+    ) -> Result<Vec<(String, Value)>> {
+        match self {
+            Offer::Prompts => listed("prompts", "prompts", backend, asked),
+            Offer::Tools => {
+                let wait = u64::try_from(options.wait.as_millis()).unwrap_or(u64::MAX);
+                let answer =
+                    backend.perform(operation("schemas")?, &params(&json!({"waitMs": wait}))?, asked)?;
+                let mut answer: Value = serde_json::from_str(answer.get())
+                    .map_err(|e| Error::new(Kind::Internal, format!("reading the servers' tools: {e}")))?;
+                let mut all = Vec::new();
+                for schema in answer["schemas"].as_array_mut().into_iter().flatten() {
+                    let server = schema["server"].as_str().unwrap_or_default().to_owned();
+                    let Some(Value::Array(tools)) = schema.get_mut("tools").map(Value::take) else {
+                        continue;
+                    };
+                    all.extend(tools.into_iter().map(|tool| (server.clone(), tool)));
+                }
+                Ok(all)
+            }
+        }
+    }
+}
+
+/// What an operation lists of every server, each item with its server.
+///
+/// # Errors
+/// When the daemon could not be asked.
+pub fn listed(
+    op: &str,
+    member: &str,
+    backend: &dyn Backend,
+    asked: &Asked<'_>,
+) -> Result<Vec<(String, Value)>> {
+    let answer = backend.perform(operation(op)?, &params(&json!({}))?, asked)?;
+    let mut answer: Value = serde_json::from_str(answer.get())
+        .map_err(|e| Error::new(Kind::Internal, format!("reading the servers' {member}: {e}")))?;
+    for failure in answer["failures"].as_array().into_iter().flatten() {
+        crate::log::warn(format_args!("{op}: {}", failure["message"].as_str().unwrap_or("a server failed")));
+    }
+    let Some(Value::Array(items)) = answer.get_mut(member).map(Value::take) else { return Ok(Vec::new()) };
+    let apart = |mut item: Value| {
+        // Where it is from stands in its name, or its URI.
+        let server = item.as_object_mut()?.shift_remove("server")?;
+        Some((server.as_str()?.to_owned(), item))
+    };
+    Ok(items.into_iter().filter_map(apart).collect())
+}
+
+/// Something that a server offers under a name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target {
     /// The server's configured name.
     pub server: String,
-    /// The tool's exact name.
-    pub tool: String,
+    /// The exact name there.
+    pub name: String,
 }
 
 impl Upstreams {
-    /// The entries of `tools/list`: whole, but for their names. A server that cannot
-    /// be read is left out: the host's other servers are not to suffer for it.
+    /// The entries of a list: whole, but for their names.
     ///
     /// # Errors
     /// When the daemon could not be asked.
-    pub fn tools(&self, backend: &dyn Backend, options: &Options, asked: &Asked<'_>) -> Result<Vec<Value>> {
-        let wait = u64::try_from(options.wait.as_millis()).unwrap_or(u64::MAX);
-        let answer = backend.perform(operation("schemas")?, &params(&json!({"waitMs": wait}))?, asked)?;
-        let mut answer: Value = serde_json::from_str(answer.get())
-            .map_err(|e| Error::new(Kind::Internal, format!("reading the servers' tools: {e}")))?;
-        let mut all: Vec<(Target, Value)> = Vec::new();
-        for schema in answer["schemas"].as_array_mut().into_iter().flatten() {
-            let server = schema["server"].as_str().unwrap_or_default().to_owned();
-            let Some(Value::Array(tools)) = schema.get_mut("tools").map(Value::take) else { continue };
-            for tool in tools {
-                let Some(name) = tool["name"].as_str().map(str::to_owned) else { continue };
-                all.push((Target { server: server.clone(), tool: name }, tool));
-            }
-        }
+    pub fn list(
+        &self,
+        offer: Offer,
+        backend: &dyn Backend,
+        options: &Options,
+        asked: &Asked<'_>,
+    ) -> Result<Vec<Value>> {
+        let all: Vec<(Target, Value)> = offer
+            .all(backend, options, asked)?
+            .into_iter()
+            .filter_map(|(server, item)| {
+                let name = item["name"].as_str()?.to_owned();
+                Some((Target { server, name }, item))
+            })
+            .collect();
         let mut shared: HashMap<String, usize> = HashMap::new();
-        all.iter().for_each(|(target, _)| *shared.entry(target.tool.clone()).or_default() += 1);
+        all.iter().for_each(|(target, _)| *shared.entry(target.name.clone()).or_default() += 1);
         let mut listed = Vec::with_capacity(all.len());
         let mut names = HashMap::with_capacity(all.len());
-        for (target, mut tool) in all {
-            let own = &target.tool;
+        for (target, mut item) in all {
+            let own = &target.name;
             let plain = options.plain && is_plain(own) && !own.starts_with(PREFIX) && shared[own] == 1;
             let name = if plain { own.clone() } else { safe(&target.server, own) };
             if names.insert(name.clone(), Arc::new(target)).is_none() {
-                tool["name"] = name.into();
-                listed.push(tool);
+                item["name"] = name.into();
+                listed.push(item);
             }
         }
         // Prefixed names never change their meaning, so those of others who listed stay.
-        self.lock().extend(names);
+        self.table(offer).extend(names);
         Ok(listed)
     }
 
-    /// The tool of that name; asks the servers when nobody has listed it yet.
+    /// What has that name; asks the servers when nobody has listed it yet.
     ///
     /// # Errors
     /// `NotFound`, or that the daemon could not be asked.
     pub fn find(
         &self,
+        offer: Offer,
         name: &str,
         backend: &dyn Backend,
         options: &Options,
         asked: &Asked<'_>,
     ) -> Result<Arc<Target>> {
-        let known = self.lock().get(name).cloned();
+        let known = self.table(offer).get(name).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let listed = self.tools(backend, options, asked)?;
-        self.lock().get(name).cloned().ok_or_else(|| {
-            let error = Error::new(Kind::NotFound, format!("there is no tool \"{name}\""));
-            let names = listed.iter().filter_map(|tool| tool["name"].as_str());
+        let listed = self.list(offer, backend, options, asked)?;
+        self.table(offer).get(name).cloned().ok_or_else(|| {
+            let word = offer.word();
+            let error = Error::new(Kind::NotFound, format!("there is no {word} \"{name}\""));
+            let names = listed.iter().filter_map(|item| item["name"].as_str());
             match crate::util::did_you_mean(name, names) {
                 Some(near) => error.hint(near),
-                None => error.hint("tools/list has their names"),
+                None => error.hint(format!("{word}s/list has their names")),
             }
         })
     }
 
-    /// The list is another: a plain name may mean another tool now. A prefixed one never does.
+    /// The lists are others: a plain name may mean something else now. A prefixed one never does.
     pub fn forget_plain(&self) {
-        self.lock().retain(|name, target| *name == safe(&target.server, &target.tool));
+        for offer in [Offer::Tools, Offer::Prompts] {
+            self.table(offer).retain(|name, target| *name == safe(&target.server, &target.name));
+        }
+        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = Places::default();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Target>>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self, offer: Offer) -> MutexGuard<'_, HashMap<String, Arc<Target>>> {
+        let table = match offer {
+            Offer::Tools => &self.tools,
+            Offer::Prompts => &self.prompts,
+        };
+        table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,7 +230,7 @@ pub fn call(
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<&'a RawValue>,
     }
-    let call = Call { server: &target.server, tool: &target.tool, arguments };
+    let call = Call { server: &target.server, tool: &target.name, arguments };
     backend.perform(operation("call")?, &params(&call)?, asked)
 }
 
@@ -197,13 +282,13 @@ mod tests {
         let asked = Asked { cancel: &cancel, progress: None };
         let mut plain = options();
         plain.plain = true;
-        let listed = Upstreams::default().tools(&backend, &plain, &asked).unwrap();
+        let listed = Upstreams::default().list(Offer::Tools, &backend, &plain, &asked).unwrap();
         let names: Vec<&str> = listed.iter().map(|t| t["name"].as_str().unwrap()).collect();
         assert_eq!(names[1..], ["a__plain", "b__plain"], "two servers have it");
         assert!(names[0].starts_with("a__do_it_"), "{names:?}");
         let one = json!({"schemas": [{"server": "a", "tools": [{"name": "only"}, {"name": "mcpx_call"}]}]});
         let backend = Played::answering("schemas", one);
-        let listed = Upstreams::default().tools(&backend, &plain, &asked).unwrap();
+        let listed = Upstreams::default().list(Offer::Tools, &backend, &plain, &asked).unwrap();
         assert_eq!((&listed[0]["name"], &listed[1]["name"]), (&json!("only"), &json!("a__mcpx_call")));
     }
 
@@ -213,17 +298,35 @@ mod tests {
         let upstreams = Upstreams::default();
         let cancel = Cancel::new();
         let asked = Asked { cancel: &cancel, progress: None };
-        let listed = upstreams.tools(&backend, &options(), &asked).unwrap();
+        let listed = upstreams.list(Offer::Tools, &backend, &options(), &asked).unwrap();
         let names: Vec<&str> = listed.iter().map(|t| t["name"].as_str().unwrap()).collect();
         assert_eq!(names[1..], ["a__plain", "b__plain"]);
         let mut first = schemas()["schemas"][0]["tools"][0].clone();
         first["name"] = listed[0]["name"].clone();
         assert_eq!(listed[0], first);
-        let target = upstreams.find(names[0], &backend, &options(), &asked).unwrap();
-        assert_eq!(*target, Target { server: "a".into(), tool: "do it".into() });
+        let target = upstreams.find(Offer::Tools, names[0], &backend, &options(), &asked).unwrap();
+        assert_eq!(*target, Target { server: "a".into(), name: "do it".into() });
         assert_eq!(backend.count("schemas"), 1, "what was listed is known");
-        let error = upstreams.find("b__plian", &backend, &options(), &asked).unwrap_err();
+        let error = upstreams.find(Offer::Tools, "b__plian", &backend, &options(), &asked).unwrap_err();
         assert!(error.hint_text().unwrap().contains("b__plain"), "{error}");
         assert_eq!(backend.count("schemas"), 2);
+    }
+
+    #[test]
+    fn prompts_lose_nothing_but_their_server() {
+        let prompts = json!({"prompts": [
+            {"server": "a", "name": "p", "title": "T", "arguments": [{"name": "x"}]},
+            {"server": "b", "name": "p"},
+        ], "failures": [{"message": "c is gone"}]});
+        let backend = Played::answering("prompts", prompts);
+        let cancel = Cancel::new();
+        let asked = Asked { cancel: &cancel, progress: None };
+        let upstreams = Upstreams::default();
+        let found = upstreams.find(Offer::Prompts, "b__p", &backend, &options(), &asked).unwrap();
+        assert_eq!(*found, Target { server: "b".into(), name: "p".into() });
+        let listed = upstreams.list(Offer::Prompts, &backend, &options(), &asked).unwrap();
+        assert_eq!(listed[0], json!({"name": "a__p", "title": "T", "arguments": [{"name": "x"}]}));
+        let error = upstreams.find(Offer::Prompts, "a__q", &backend, &options(), &asked).unwrap_err();
+        assert!(error.message().contains("no prompt \"a__q\""), "{error}");
     }
 }

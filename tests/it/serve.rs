@@ -113,6 +113,14 @@ fn a_stateless_host_needs_no_handshake() {
 }
 
 #[test]
+fn a_misspelt_selection_of_tools_is_refused() {
+    let world = World::demo();
+    let serve = |tools: &str| world.mcpx(["serve", "--serve-tools", tools]).stdin("");
+    serve("search,cal").status(2).stderr_has("serve.tools").stderr_has("call").check();
+    let _ = serve("search,settings_*").run();
+}
+
+#[test]
 fn the_servers_own_tools_pass_through_whole() {
     let world = World::demo().and_fake("fake one", &["--tools", "1"]);
     let mut host = Host::greeted(&world, &["--passthrough"]);

@@ -169,7 +169,10 @@ fn a_session_begins_serves_and_ends() {
     assert_eq!(stream.event().unwrap()["method"], "notifications/tools/list_changed");
     // The session's servers end with it.
     assert_eq!(endpoint.send("DELETE /mcp", &[("Mcp-Session-Id", &one)], "").status, 204);
-    assert_eq!(stream.event(), None, "its stream ends with it");
+    // Its stream ends with it; the other lists may have been others too.
+    while let Some(news) = stream.event() {
+        assert!(news["method"].as_str().unwrap().ends_with("/list_changed"), "{news}");
+    }
     let gone = endpoint.post(&[("Mcp-Session-Id", &one)], &call(3, "demo__counter", json!({})));
     assert_eq!(gone.status, 404);
     assert_eq!(count(&two), "2");
@@ -207,6 +210,54 @@ fn a_stateless_request_is_served_by_itself() {
     let _ = world.mcpx(["stop"]).run();
     assert_eq!(heard.event().unwrap()["result"]["resultType"], "complete");
     assert_eq!(heard.event(), None);
+}
+
+#[test]
+fn what_a_server_logs_comes_before_the_answer() {
+    let script =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/server-fixture.mjs");
+    let fixture = json!({"command": crate::harness::Runtime::Node22.path(), "args": [script]});
+    let serve = json!({"mode": "passthrough"});
+    let (_world, endpoint) = started(World::new().server("fx", fixture).setting("serve", serve));
+    let data = ["Tool execution started", "Tool processing data", "Tool execution completed"];
+    let call_it = |meta: Value| {
+        endpoint
+            .ask("tools/call", json!({"name": "fx__test_tool_with_logging", "arguments": {}, "_meta": meta}))
+    };
+    // Nobody who did not ask for it is told.
+    assert_eq!(call_it(json!({})).json()["result"]["resultType"], "complete");
+    assert_eq!(call_it(json!({"io.modelcontextprotocol/logLevel": "error"})).json()["id"], 1);
+    let mut heard = call_it(json!({"io.modelcontextprotocol/logLevel": "info"}));
+    for data in data {
+        let record = heard.event().unwrap();
+        assert_eq!(record["method"], "notifications/message");
+        assert_eq!(record["params"], json!({"level": "info", "logger": "fx", "data": data}));
+    }
+    assert_eq!(heard.event().unwrap()["id"], 1);
+    assert_eq!(heard.event(), None);
+    // With a handshake they come on the call's own stream too, unless the host wants less.
+    let session = endpoint.greet("/mcp");
+    let of = [("Mcp-Session-Id", session.as_str())];
+    let mut heard = endpoint.post(&of, &call(1, "fx__test_tool_with_logging", json!({})));
+    for data in data {
+        assert_eq!(heard.event().unwrap()["params"]["data"], data);
+    }
+    assert_eq!(heard.event().unwrap()["id"], 1);
+    let level =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel", "params": {"level": "warning"}});
+    assert_eq!(endpoint.post(&of, &level).json()["result"], json!({}));
+    assert_eq!(endpoint.post(&of, &call(3, "fx__test_tool_with_logging", json!({}))).json()["id"], 3);
+    // Resources and prompts are named by headers too.
+    let meta = json!({"uri": "mcpx://fx/test://static-text", "_meta": stateless()});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": meta});
+    let with = |name: &str| {
+        let headers =
+            [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "resources/read"), ("Mcp-Name", name)];
+        endpoint.post(&headers, &message).json()
+    };
+    let read = with("mcpx://fx/test://static-text");
+    assert_eq!(read["result"]["contents"][0]["uri"], "mcpx://fx/test://static-text", "{read}");
+    assert_eq!(with("test://static-text")["error"]["code"], -32020);
 }
 
 #[test]

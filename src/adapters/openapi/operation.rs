@@ -196,12 +196,12 @@ impl Reader<'_> {
         };
         let servers = operation.get("servers").or_else(|| item.get("servers"));
         let tool = Tool {
-            name,
             title: operation["summary"].as_str().map(str::to_owned),
             description: Some(description(operation, method, path)),
             input_schema: schema,
             output_schema,
             annotations: Some(hints(method)),
+            ..Tool::named(&name)
         };
         let server = self.document.server(servers);
         Operation { tool, method, path: path.to_owned(), server, parameters, body, accept, wrapped }

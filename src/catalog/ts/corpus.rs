@@ -252,6 +252,7 @@ fn random_server(seed: u64, tools: usize) -> ServerSchema {
         fetched_at: 0,
         protocol: String::new(),
         server_info: None,
+        capabilities: None,
         instructions: None,
         tools: (0..tools).map(|i| tool(i, &mut r)).collect(),
     }

@@ -273,6 +273,7 @@ mod tests {
             fetched_at: 0,
             protocol: String::new(),
             server_info: None,
+            capabilities: None,
             instructions: None,
             tools: vec![
                 tool("a", list("p")),

@@ -41,6 +41,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if cx.inv.has("passthrough") {
         (options.code, options.passthrough) = (false, true);
     }
+    options.check()?;
     let largest = world.settings.get(&settings::TRANSPORT_MAX_BODY);
     let (inv, env) = (cx.inv.clone(), cx.env.clone());
     // The configuration is read again each time: the daemon may have gone because it changed.
@@ -48,13 +49,16 @@ fn run(cx: &mut Cx) -> Result<u8> {
         let cx = Cx::new(inv.clone(), env.clone(), Out::stdout());
         cx.daemon(&Progress::start("connecting to the daemon"))
     });
-    let link = Arc::new(Link::new(connect, cx.context()?));
+    let (link, passthrough) = (Arc::new(Link::new(connect, cx.context()?)), options.passthrough);
     let session = Arc::new(Session::new(options, link.clone(), Arc::new(Upstreams::default())));
     let told = Arc::downgrade(&session);
-    link.tell(Arc::new(move |news| {
-        if let Some(session) = told.upgrade() {
-            session.tell(news);
-        }
-    }));
+    link.tell(
+        passthrough,
+        Arc::new(move |news| {
+            if let Some(session) = told.upgrade() {
+                session.tell(news);
+            }
+        }),
+    );
     Ok(serve::stdio::run(&session, io::stdin().lock(), io::stdout(), largest))
 }

@@ -291,6 +291,7 @@ export interface ServerSchema {
   fetchedAt: number;
   protocol: string;
   serverInfo?: unknown;
+  capabilities?: unknown;
   instructions?: string;
   tools: Tool[];
 }
@@ -299,9 +300,12 @@ export interface Tool {
   name: string;
   title?: string;
   description?: string;
+  icons?: unknown;
   inputSchema: unknown;
   outputSchema?: unknown;
   annotations?: unknown;
+  execution?: unknown;
+  _meta?: unknown;
 }
 
 export interface ServerError {
