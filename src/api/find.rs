@@ -140,7 +140,7 @@ enum Named {
 /// that was said closer to the command. A socket in a file is where that configuration's own daemon
 /// listens, which is found and started like any other.
 fn where_named(settings: &Settings) -> Option<Named> {
-    const FILE: u8 = 1;
+    const FILE: u8 = 1; // a rank, below which nobody said anything
     let rank = |key: &str| {
         let said = settings.explain(key).filter(|r| !r.value.text().is_empty());
         said.map(|r| match r.source {
