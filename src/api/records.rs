@@ -35,6 +35,15 @@ pub static SELECTION: Record = Record {
     ],
 };
 
+static GIT: Record = Record {
+    name: "GitEnvironment",
+    fields: &[
+        maybe("dir", Shape::Text, "`GIT_DIR`; a relative path is meant from `cwd`, as in the others"),
+        maybe("workTree", Shape::Text, "`GIT_WORK_TREE`"),
+        maybe("commonDir", Shape::Text, "`GIT_COMMON_DIR`"),
+    ],
+};
+
 /// Who is calling.
 pub static CONTEXT: Record = Record {
     name: "Context",
@@ -44,6 +53,7 @@ pub static CONTEXT: Record = Record {
         maybe("parentSessionId", Shape::Text, "the session that spawned this one"),
         maybe("ephemeral", Shape::Boolean, "the session key was minted for this alone"),
         maybe("cwd", Shape::Text, "the caller's working directory, absolute"),
+        maybe("git", Shape::Record(&GIT), "what the caller's environment tells git of its repository"),
         maybe("pid", Shape::Integer, "the pid of the caller's mcpx process"),
         maybe("run", Shape::Text, "the run that the call belongs to"),
         maybe(
@@ -91,6 +101,7 @@ static DAEMON: Record = Record {
         always("connections", Shape::Integer, "how many connections are open"),
         always("detached", Shape::Boolean, "a command started it; it leaves when idle"),
         maybe("problem", Shape::Record(&ERROR), "why the configuration on disk is not the one in use"),
+        maybe("restart", TEXTS, "settings whose new value needs a restart of the daemon"),
         maybe("warnings", TEXTS, "what is odd in the configuration"),
     ],
 };

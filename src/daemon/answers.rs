@@ -329,11 +329,16 @@ pub(super) fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>
         run.touch();
     }
     let mut caller = runs::caller(context);
+    if let (true, Some(run)) = (caller.git.is_empty(), &run)
+        && caller.cwd == run.caller.cwd
+    {
+        caller.git.clone_from(&run.caller.git);
+    }
     if let (true, Some(run)) = (caller.trace.is_empty(), &run) {
         caller.trace.clone_from(&run.caller.trace);
     }
     if !caller.session.is_empty() {
-        daemon.sessions.touch_of(&caller);
+        daemon.sessions.touch_of(&caller, &daemon.runs);
         return (caller, false);
     }
     // A program that a run started calls by itself: it belongs to the run.
@@ -358,7 +363,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     let mut limits = limits(daemon, &wanted.context, asker);
     limits.extend(wanted.tools.map(Arc::new));
     let run = daemon.runs.open(wanted.context, tie, limits, wanted.confined || is_confined(asker))?;
-    daemon.sessions.touch_of(&run.caller);
+    daemon.sessions.touch_of(&run.caller, &daemon.runs);
     run.carry(asker.carried.clone());
     if wanted.interactive {
         run.attend();
@@ -428,6 +433,9 @@ fn status(daemon: &Daemon) -> Value {
     });
     if let Some(problem) = &current.problem {
         described["problem"] = problem.to_json();
+    }
+    if !current.restart.is_empty() {
+        described["restart"] = json!(current.restart);
     }
     let warnings: Vec<String> =
         current.config.warnings.iter().cloned().chain(daemon.pool.warnings()).collect();

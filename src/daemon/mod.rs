@@ -175,7 +175,10 @@ fn boot(
     let bound = if inline { None } else { http::Bound::new(&settings)? };
     let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
     let origin = Origin::new(detached, dirs, env);
-    let mut names = Names::take(&origin.dirs, &config.key, patience)?;
+    // A daemon inside a command is nobody else's to find.
+    let chosen = if inline { String::new() } else { settings.get(&settings::DAEMON_SOCKET) };
+    let mut names = Names::take(&origin.dirs, &config.key, &chosen, patience)?;
+    let booted = settings.clone();
     let mut current = Current::new(config, settings);
     current.socket.clone_from(&names.socket);
     if let Some(bound) = &bound {
@@ -221,6 +224,7 @@ fn boot(
         watched,
         dir,
         flags,
+        booted,
         overrides: Vec::new(),
         again: false,
         quiet: inline,

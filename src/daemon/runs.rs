@@ -212,6 +212,11 @@ impl Runs {
         of.flat_map(|r| r.limits.iter().cloned()).collect()
     }
 
+    /// Whether a session was made for a run that is open, and ends with it.
+    pub fn is_of_a_run(&self, session: &str) -> bool {
+        self.lock().values().any(|r| r.caller.ephemeral && r.caller.session == session)
+    }
+
     /// Closes a run, and those that its token has opened; the sessions that end with them.
     pub fn close(&self, id: &str) -> Vec<String> {
         let Some(run) = self.lock().remove(id) else { return Vec::new() };
@@ -344,6 +349,7 @@ pub fn caller(context: CallContext) -> Caller {
         parent_session_id: context.parent_session_id,
         ephemeral: context.ephemeral,
         cwd: context.cwd,
+        git: context.git,
         pid: context.pid,
         run: context.run,
         trace: context.trace,

@@ -113,6 +113,8 @@ pub struct Current {
     pub limits: Limits,
     /// How long a write may make no progress.
     pub write_timeout: Option<Duration>,
+    /// Settings whose value in the configuration needs a restart of the daemon to be in force.
+    pub restart: Vec<&'static str>,
     /// Why the configuration on disk is not the one in use.
     pub problem: Option<Error>,
 }
@@ -140,6 +142,7 @@ impl Current {
             socket: PathBuf::new(),
             endpoint: String::new(),
             token: String::new(),
+            restart: Vec::new(),
             problem: None,
         }
     }

@@ -74,6 +74,7 @@ export interface Daemon {
   connections: number;
   detached: boolean;
   problem?: ErrorRecord;
+  restart?: string[];
   warnings?: string[];
 }
 
@@ -135,9 +136,16 @@ export interface Context {
   parentSessionId?: string;
   ephemeral?: boolean;
   cwd?: string;
+  git?: GitEnvironment;
   pid?: number;
   run?: string;
   selection?: Selection;
+}
+
+export interface GitEnvironment {
+  dir?: string;
+  workTree?: string;
+  commonDir?: string;
 }
 
 export interface Selection {
