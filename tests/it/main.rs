@@ -31,6 +31,7 @@ mod hooks;
 mod hostile;
 mod inherit_env;
 mod inline;
+mod interop;
 mod launcher;
 mod layers;
 mod lock;
