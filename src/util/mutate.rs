@@ -65,7 +65,7 @@ pub struct Dice(u64);
 
 impl Dice {
     /// Always the same.
-    pub fn new() -> Dice {
+    fn new() -> Dice {
         Dice(0x9e37_79b9_7f4a_7c15)
     }
     /// One below `n`, which is not 0.
