@@ -328,9 +328,10 @@ async function denoLink({ path, run }) {
   return { send: batched(write), ref: () => connection.ref(), unref: () => connection.unref() };
 }
 
-/** Where each operation is. */
+/** Where each operation is, and whether it may change something. */
 const ROUTES = {
-  call: ["POST", "/v1/call"],
+  call: ["POST", "/v1/call", true],
+  storeArtifact: ["POST", "/v1/artifacts", true],
   resources: ["GET", "/v1/resources"],
   resourceTemplates: ["GET", "/v1/resources/templates"],
   readResource: ["GET", "/v1/resources/read"],
@@ -372,7 +373,7 @@ function unreachable(error) {
 async function post(link, request) {
   const abort = new AbortController();
   request.abort = () => abort.abort();
-  const [method, path] = ROUTES[request.op];
+  const [method, path, changes] = ROUTES[request.op];
   const { session } = link.context;
   const what =
     method === "POST"
@@ -396,7 +397,7 @@ async function post(link, request) {
       : `no answer from the daemon at ${link.endpoint}: ${error?.cause?.message ?? error?.message}`;
     const details = {
       // Without an answer nobody knows how far the request came, unless it could not even connect.
-      kind: denied ? "refused" : unreachable(error) || request.op !== "call" ? "unavailable" : "outcome-unknown",
+      kind: denied ? "refused" : unreachable(error) || !changes ? "unavailable" : "outcome-unknown",
       cause: error,
       ...request.subject,
     };

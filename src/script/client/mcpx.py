@@ -16,6 +16,7 @@ standard library is used. A call that may have reached its server is never sent
 again: when the connection breaks, ToolError.kind is "outcome-unknown".
 """
 
+import base64
 import http.client
 import json
 import os
@@ -26,7 +27,7 @@ import threading
 import time
 import urllib.parse
 
-__all__ = ["tools", "resources", "prompts", "ToolError", "args", "emit", "log"]
+__all__ = ["tools", "resources", "prompts", "ToolError", "args", "artifact", "emit", "log"]
 
 # The exit code of each kind of error.
 _EXITS = {}  # mcpx fills this in
@@ -140,7 +141,8 @@ def _context():
 def _fail(connection, error, kind, subject):
     connection.close()
     _connections.kept = None
-    what = "%s.%s: " % subject if subject[1] else "%s: " % subject[0]
+    server, tool = subject
+    what = "%s.%s: " % subject if tool else "%s: " % (server or "artifact")
     if kind == "outcome-unknown":
         what += "the connection to the daemon ended before the answer came; the call was not sent again: "
     else:
@@ -149,10 +151,15 @@ def _fail(connection, error, kind, subject):
 
 
 def _ask(server, tool, arguments):
-    body = {"server": server, "tool": tool, "context": _context()}
+    body = {"server": server, "tool": tool}
     if arguments is not None:
         body["arguments"] = arguments
-    return _exchange("POST", "/v1/call", body, (server, tool), "outcome-unknown")
+    return _post("/v1/call", body, server, tool)
+
+
+def _post(where, body, server=None, tool=None, unanswered="outcome-unknown"):
+    body["context"] = _context()
+    return _exchange("POST", where, body, (server, tool), unanswered)
 
 
 def _exchange(method, path, body, subject, unanswered):
@@ -198,6 +205,11 @@ def _result(server, tool, arguments):
 
 
 def _told(answer, server, tool):
+    answer = _checked(answer, server, tool)
+    return answer["result"] if "result" in answer else answer
+
+
+def _checked(answer, server=None, tool=None):
     error = answer.get("error")
     if error is not None:
         raise ToolError(
@@ -211,7 +223,7 @@ def _told(answer, server, tool):
     if "inputRequired" in answer:
         text = answer["inputRequired"].get("text", "the server asked a question that nobody here can answer")
         raise ToolError(text, "input-required", server, tool, raw=answer)
-    return answer["result"] if "result" in answer else answer
+    return answer
 
 
 def _parsed(text):
@@ -339,8 +351,8 @@ class prompts(_Offers):
 
     def get(self, name, arguments=None):
         """Fills one in: a dict with messages."""
-        body = {"server": self._server, "name": name, "arguments": arguments or {}, "context": _context()}
-        answer = _exchange("POST", "/v1/prompts/get", body, (self._server, None), "unavailable")
+        body = {"server": self._server, "name": name, "arguments": arguments or {}}
+        answer = _post("/v1/prompts/get", body, self._server, None, "unavailable")
         return _told(answer, self._server, None)
 
 _capture = os.environ.get("MCPX_CAPTURE") == "1"
@@ -361,6 +373,76 @@ def emit(value):
     print(_text(value), flush=True)
     if _capture:
         _record({"t": "emit", "value": value})
+
+
+# So much of a content travels at once; the daemon writes each part to its disk.
+_PART = 256 * 1024
+
+
+def _parts(source):
+    """The parts of bytes or of a file, each with whether more follow; an empty content is one part."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        view = memoryview(source).cast("B")
+        read = iter(bytes(view[at : at + _PART]) for at in range(0, len(view), _PART))
+        step = lambda: next(read, b"")
+    else:
+        step = lambda: source.read(_PART)
+    part = step()
+    while True:
+        following = step() if part else b""
+        if isinstance(part, str):
+            raise ToolError("artifact: a file must be opened in binary mode", "usage")
+        yield part, bool(following)
+        if not following:
+            return
+        part = following
+
+
+def artifact(name=None, path=None, bytes=None, text=None, mime=None):
+    """Keeps something beyond the run, from a path, from bytes (or a binary file), or from a text.
+
+    Gives a dict: uri, id, name, mime, size, sha256, and path where the files are shared.
+    """
+    if sum(given is not None for given in (path, bytes, text)) != 1:
+        raise ToolError("artifact: expected one of path, bytes and text", "usage")
+    about = {}
+    if name is None and path is not None:
+        name = os.path.basename(os.fspath(path))
+    if name is not None:
+        about["name"] = str(name)
+    if mime is not None:
+        about["mime"] = str(mime)
+    if path is not None and os.environ.get("MCPX_ARTIFACTS_LOCAL") == "1":
+        kept = _kept(about, {"path": os.path.abspath(os.fspath(path))})
+    elif path is not None:
+        with open(path, "rb") as file:
+            kept = _send(about, file)
+    elif text is not None:
+        if mime is None and not os.path.splitext(name or "")[1]:
+            about["mime"] = "text/plain; charset=utf-8"
+        kept = _send(about, str(text).encode("utf-8", "surrogatepass"))
+    else:
+        kept = _send(about, bytes)
+    if _capture:
+        _record({"t": "artifact", "value": kept})
+    return kept
+
+
+def _kept(about, content):
+    answer = _checked(_post("/v1/artifacts", dict(about, **content)))
+    return answer.get("artifact", answer)
+
+
+def _send(about, source):
+    kept = {}
+    for part, more in _parts(source):
+        content = {"data": base64.b64encode(part).decode("ascii")}
+        if more:
+            content["more"] = True
+        if "upload" in kept:
+            content["upload"] = kept["upload"]
+        kept = _kept(about, content)
+    return kept
 
 
 _LEVELS = ("debug", "info", "warn", "error")
