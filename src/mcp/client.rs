@@ -44,6 +44,9 @@ pub struct Options<'a> {
     pub progress: Option<Arc<dyn Fn(Value) + Send + Sync>>,
     /// Takes what the server asks while it works on this.
     pub asked: Option<Asked>,
+    /// What the caller answers when the server asks, as MCP's `ClientCapabilities`: said to servers
+    /// of the stateless era instead of what mcpx itself answers.
+    pub capabilities: Option<&'a Value>,
     /// Headers that say arguments again, where the transport has headers.
     pub mirrored: &'a [(String, String)],
 }
@@ -51,7 +54,7 @@ pub struct Options<'a> {
 impl<'a> Options<'a> {
     /// Without time-out and progress.
     pub fn new(cancel: &'a Cancel) -> Options<'a> {
-        Options { timeout: None, cancel, progress: None, asked: None, mirrored: &[] }
+        Options { timeout: None, cancel, progress: None, asked: None, capabilities: None, mirrored: &[] }
     }
     /// With a time-out.
     pub fn timeout(mut self, timeout: Duration) -> Options<'a> {
@@ -99,7 +102,10 @@ impl Client {
         params: Option<Box<RawValue>>,
         options: Options,
     ) -> Result<Box<RawValue>> {
-        let stamp = self.stamp();
+        let mut stamp = self.stamp();
+        if let Some(own) = options.capabilities.filter(|_| !stamp.is_empty()) {
+            stamp = Arc::new(era::stamp(own)?);
+        }
         let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
         if stamp.is_empty() {
             return self.send(method, params.as_deref(), deadline, &stamp, &options);

@@ -10,6 +10,7 @@ use super::fault::Fault;
 use super::news::{News, Watch};
 use super::options::Options;
 use super::upstreams::Upstreams;
+use crate::api::http::Headers;
 use crate::mcp::jsonrpc::{self, Message};
 use crate::pool::Cancel;
 use serde::de::IgnoredAny;
@@ -92,6 +93,8 @@ pub struct Request {
     pub method: String,
     /// With what.
     pub params: Option<Box<RawValue>>,
+    /// The headers that say arguments again, where it came with headers that are to be compared.
+    pub mirrored: Option<Headers>,
 }
 
 /// What became of a request.
@@ -178,6 +181,7 @@ impl Session {
                     id: id.to_owned(),
                     method: method.into_owned(),
                     params: params.map(ToOwned::to_owned),
+                    mirrored: None,
                 }));
             }
             Message::Notification { method, params } => all.push(Incoming::Notification {
