@@ -6,7 +6,7 @@ mod fetch;
 pub mod openapi;
 pub mod program;
 mod result;
-mod run;
+pub mod run;
 mod template;
 
 use crate::error::{Error, Kind, Result};

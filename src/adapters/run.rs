@@ -41,9 +41,19 @@ pub struct Job {
 /// How it went.
 pub enum Ended {
     /// By itself.
-    Exited { exit: Exit, stdout: Vec<u8>, stderr: Vec<u8> },
+    Exited {
+        /// How.
+        exit: Exit,
+        /// All that it wrote there.
+        stdout: Vec<u8>,
+        /// The end of what it wrote there.
+        stderr: Vec<u8>,
+    },
     /// It took too long.
-    TimedOut { stderr: Vec<u8> },
+    TimedOut {
+        /// The end of what it wrote there.
+        stderr: Vec<u8>,
+    },
     /// It wrote too much.
     TooMuch,
     /// Nobody wants it any more.

@@ -201,15 +201,19 @@ impl Asking {
     fn ask(&self, question: Question) {
         // Dropped with the daemon gone, it is refused.
         let Some(daemon) = self.daemon.upgrade() else { return };
-        let settings = daemon.current().settings.clone();
-        let about = || About {
+        let about = About {
             tool: Some(self.tool.clone()),
             session: self.session.clone(),
             run: self.run.clone(),
-            task: self.task(&daemon).map(|task| task.id.clone()),
+            task: None,
         };
         // Only a caller that is told of it at once can answer what nobody else can.
         let hosted = self.early.is_some() && self.answers(&question.method);
+        if question.method == asks::sampling::METHOD && !hosted {
+            return asks::sampling::begin(&daemon, question, about, Some(&self.cancel));
+        }
+        let settings = daemon.current().settings.clone();
+        let about = || About { task: self.task(&daemon).map(|task| task.id.clone()), ..about };
         let more = question.more;
         let taken = daemon.questions.take(question, about, &settings, Some(&self.tool), hosted);
         if let Some(id) = taken.as_ref().and_then(|row| row["id"].as_str()) {
@@ -230,7 +234,7 @@ impl Asking {
     /// Whether the caller said that it answers such requests itself.
     fn answers(&self, method: &str) -> bool {
         let capability = match method {
-            "sampling/createMessage" => "sampling",
+            asks::sampling::METHOD => "sampling",
             "roots/list" => "roots",
             _ => return false,
         };

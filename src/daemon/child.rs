@@ -6,8 +6,19 @@ use crate::error::{Error, Kind, Result};
 use crate::observe::declared::Run;
 use crate::proc::{self, Child, Io, Spawn, find_program};
 use crate::script::env::VARIABLES;
+use crate::util::Env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+/// The daemon's environment without what belongs to some other program, and the directory of the nearest
+/// configuration file.
+pub fn surroundings(daemon: &Daemon) -> (Env, PathBuf) {
+    let current = daemon.current();
+    let cwd = current.config_path().parent().filter(|dir| dir.is_dir()).unwrap_or(Path::new("/")).to_owned();
+    let mut env = daemon.origin.env.clone();
+    VARIABLES.iter().for_each(|variable| env.remove(variable.name));
+    (env, cwd)
+}
 
 /// Starts it in the directory of the nearest configuration file, in a process group of its own.
 /// It gets the daemon's environment without what belongs to some other program, and `own` on top.
@@ -15,10 +26,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// `Unavailable`, with what could not be started and why.
 pub fn start(daemon: &Daemon, run: &Run, own: Vec<(&'static str, OsString)>, stdout: Io) -> Result<Child> {
-    let current = daemon.current();
-    let cwd = current.config_path().parent().filter(|dir| dir.is_dir()).unwrap_or(Path::new("/")).to_owned();
-    let mut env = daemon.origin.env.clone();
-    VARIABLES.iter().for_each(|variable| env.remove(variable.name));
+    let (mut env, cwd) = surroundings(daemon);
     own.into_iter().for_each(|(name, value)| env.set(name, value));
     let (program, args): (PathBuf, Vec<OsString>) = match run {
         Run::Words(words) => {

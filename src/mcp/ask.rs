@@ -8,6 +8,8 @@ use super::error::{Subject, printable};
 use super::jsonrpc::{self, METHOD_NOT_FOUND};
 use super::pending::Slot;
 use crate::error::{Error, Kind, Result};
+use crate::settings::{self, Settings};
+use crate::util::glob;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -25,6 +27,26 @@ const NAMED: usize = 200;
 /// Whether a client answers this method, given somebody who does.
 pub(super) fn is_question(method: &str) -> bool {
     matches!(method, "elicitation/create" | "sampling/createMessage")
+}
+
+/// Whether somebody has a model for this server (`sampling.command`); if not, why not.
+pub fn samples_for(settings: &Settings, server: &str) -> std::result::Result<(), &'static str> {
+    if settings.get(&settings::SAMPLING_COMMAND).is_empty() {
+        return Err("no handler is configured (sampling.command)");
+    }
+    match is_among(settings, server) {
+        true => Ok(()),
+        false => Err("the handler is not for this server (sampling.servers)"),
+    }
+}
+
+/// Whether this server's callers may have a model (`sampling.hosts`).
+pub(super) fn hosts_may_sample(settings: &Settings, server: &str) -> bool {
+    settings.get(&settings::SAMPLING_HOSTS) && is_among(settings, server)
+}
+
+fn is_among(settings: &Settings, server: &str) -> bool {
+    settings.get(&settings::SAMPLING_SERVERS).iter().any(|pattern| glob(pattern, server))
 }
 
 /// A result for the server, or a JSON-RPC error's code and message.

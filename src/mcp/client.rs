@@ -75,8 +75,12 @@ pub(super) struct Inner {
     pub started: Mutex<Arc<Handshake>>,
     /// What each request says of us; empty unless the server is of the stateless era.
     pub stamp: RwLock<Arc<Stamp>>,
-    /// Somebody here answers `sampling/createMessage`.
+    /// Something here answers `sampling/createMessage`, whoever calls.
+    pub model: bool,
+    /// The server is told that somebody does.
     pub sampling: bool,
+    /// The level from which on the server is to log, as MCP calls it; empty for none.
+    pub log_level: String,
     pub stop_grace: Duration,
     pub kill_grace: Duration,
     pub start_timeout: Duration,
@@ -104,7 +108,11 @@ impl Client {
     ) -> Result<Box<RawValue>> {
         let mut stamp = self.stamp();
         if let Some(own) = options.capabilities.filter(|_| !stamp.is_empty()) {
-            stamp = Arc::new(era::stamp(own)?);
+            let mut own = own.clone();
+            if self.0.model {
+                own["sampling"] = json!({});
+            }
+            stamp = Arc::new(era::stamp(&own, &self.0.log_level)?);
         }
         let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
         if stamp.is_empty() {
@@ -278,11 +286,11 @@ impl Client {
         self.request(method, None, Options::new(&Cancel::new()).timeout(timeout)).map(drop)
     }
 
-    fn stamp(&self) -> Arc<Stamp> {
+    pub(super) fn stamp(&self) -> Arc<Stamp> {
         Arc::clone(&self.0.stamp.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn started(&self) -> Arc<Handshake> {
+    pub(super) fn started(&self) -> Arc<Handshake> {
         Arc::clone(&self.0.started.lock().unwrap_or_else(PoisonError::into_inner))
     }
     /// `serverInfo`, as the server gave it.

@@ -75,12 +75,16 @@ pub(super) fn order(wanted: &str, remembered: Option<&str>, transport: &Transpor
 pub(super) type Stamp = Vec<(&'static str, Box<RawValue>)>;
 
 /// The stamp of a client with these capabilities.
-pub(super) fn stamp(capabilities: &Value) -> Result<Stamp> {
-    let entries = [
+/// `log_level`: the level from which on the server is to log; may be empty.
+pub(super) fn stamp(capabilities: &Value, log_level: &str) -> Result<Stamp> {
+    let mut entries = vec![
         ("io.modelcontextprotocol/protocolVersion", json!(STATELESS)),
         ("io.modelcontextprotocol/clientCapabilities", capabilities.clone()),
         ("io.modelcontextprotocol/clientInfo", client_info()),
     ];
+    if !log_level.is_empty() {
+        entries.push(("io.modelcontextprotocol/logLevel", json!(log_level)));
+    }
     let raw = |(key, value): (&'static str, Value)| to_raw_value(&value).map(|raw| (key, raw));
     let all = entries.into_iter().map(raw).collect::<std::result::Result<_, _>>();
     all.map_err(|e| Error::new(Kind::Internal, format!("writing the client's metadata: {e}")))

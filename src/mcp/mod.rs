@@ -27,7 +27,7 @@ mod tests;
 mod tool;
 mod writer;
 
-pub use ask::{Answer, Asked, Question};
+pub use ask::{Answer, Asked, Question, samples_for};
 pub use cancel::{Cancel, CancelGuard};
 pub use client::{Client, Options};
 pub(crate) use era::is_stateless;

@@ -1,6 +1,7 @@
 //! Starting a server, or connecting to one: the handshake, and saying why it
 //! failed. Knows nothing of what the connection is for.
 
+use super::ask;
 use super::cancel::Cancel;
 use super::client::{Client, Inner, Link, Options, raw};
 use super::era::{self, Era, Handshake, REVISIONS, STATELESS};
@@ -110,7 +111,12 @@ impl Connect<'_> {
             link,
             started: Mutex::default(),
             stamp: RwLock::default(),
-            sampling: false,
+            model: ask::samples_for(settings, &def.name).is_ok(),
+            sampling: ask::samples_for(settings, &def.name).is_ok()
+                || ask::hosts_may_sample(settings, &def.name),
+            log_level: Some(settings.get(&settings::UPSTREAM_LOG_LEVEL))
+                .filter(|level| level != "off")
+                .unwrap_or_default(),
             stop_grace: settings.get(&settings::POOL_STOP_GRACE),
             kill_grace,
             start_timeout,
@@ -225,7 +231,7 @@ impl Client {
     /// `server/discover`. Nothing follows, but a request to be told of changes.
     fn discover(&self, deadline: Instant, cancel: &Cancel) -> Result<()> {
         let inner = &*self.0;
-        let stamp = Arc::new(era::stamp(&self.capabilities_of_ours())?);
+        let stamp = Arc::new(era::stamp(&self.capabilities_of_ours(), &inner.log_level)?);
         if let Link::Http(http) = &inner.link {
             http.set_protocol(STATELESS);
         }
@@ -305,7 +311,23 @@ impl Client {
         if let Link::Http(http) = &inner.link {
             http.listen();
         }
+        self.set_log_level();
         Ok(())
+    }
+
+    /// `logging/setLevel`, where the server declares logging. Nobody waits for the answer, which says nothing.
+    fn set_log_level(&self) {
+        let inner = &*self.0;
+        if inner.log_level.is_empty() || !self.started().capabilities["logging"].is_object() {
+            return;
+        }
+        let Ok(params) = raw(&json!({ "level": inner.log_level })) else { return };
+        let id = inner.peer.pending.id();
+        let line = jsonrpc::request(id, "logging/setLevel", Some(&params), false, &self.stamp());
+        match &inner.link {
+            Link::Stdio(stdio) => drop(stdio.send(line, None)),
+            Link::Http(http) => http.notify_later(line),
+        }
     }
 
     /// Says of a failed start what the server said, and what could be done.

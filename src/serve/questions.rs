@@ -2,12 +2,13 @@
 //! its own where the host shook hands, as part of the result in the stateless
 //! era. Knows nothing of how questions are kept.
 
-use super::backend::params;
+use super::backend::{Asked, params};
 use super::dispatch::Ask;
 use super::era::Era;
 use super::session::{Heard, Session};
 use super::upstreams::operation;
 use crate::error::{Error, Kind, Result};
+use crate::pool::Cancel;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -88,7 +89,10 @@ pub fn settle(session: &Session, ask: &Ask<'_>, first: Result<Box<RawValue>>) ->
                 // A host that fails to answer has not declined: nobody was asked.
                 Heard::Answer(Err(_)) => nothing(),
                 Heard::Settled => continue,
-                Heard::Gone => return Err(Error::new(Kind::Cancelled, "the host has gone")),
+                Heard::Gone => {
+                    abandon(session, task);
+                    return Err(Error::new(Kind::Cancelled, "the host has gone"));
+                }
             };
             match answer_one(session, ask, id, answer) {
                 // Somebody else was quicker.
@@ -254,7 +258,21 @@ fn answer_one(session: &Session, ask: &Ask<'_>, id: &str, mut given: Value) -> R
 }
 
 fn result(session: &Session, ask: &Ask<'_>, task: &str) -> Result<Box<RawValue>> {
-    session.backend.perform(operation("taskResult")?, &params(&json!({"id": task}))?, &ask.asked())
+    let outcome =
+        session.backend.perform(operation("taskResult")?, &params(&json!({"id": task}))?, &ask.asked());
+    if outcome.is_err() && ask.cancel.is_cancelled() {
+        abandon(session, task);
+    }
+    outcome
+}
+
+/// Nobody waits for a task any more: its server is told, and its questions are taken back.
+fn abandon(session: &Session, task: &str) {
+    let asked = Asked { cancel: &Cancel::new(), progress: None };
+    let cancel = || session.backend.perform(operation("cancelTask")?, &params(&json!({"id": task}))?, &asked);
+    if let Err(e) = cancel() {
+        crate::log::debug(format_args!("cancelling {task}: {}", e.message()));
+    }
 }
 
 #[cfg(test)]

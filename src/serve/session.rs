@@ -463,8 +463,12 @@ mod tests {
     #[test]
     fn an_id_is_taken_once_and_cancelled_by_its_name() {
         let session = session(Played::default());
-        let request =
-            Request { id: RawValue::from_string("7".into()).unwrap(), method: "x".into(), params: None };
+        let request = Request {
+            id: RawValue::from_string("7".into()).unwrap(),
+            method: "x".into(),
+            params: None,
+            mirrored: None,
+        };
         let flight = session.enter(&request).unwrap();
         assert_eq!(session.enter(&request).err().unwrap().code, -32600);
         let cancel = |id: &str| {

@@ -32,6 +32,19 @@ pub const PROTOCOLS: &[Choice] = &[
     ("2024-10-07", "with `initialize`"),
 ];
 
+/// The levels of MCP's log messages (RFC 5424).
+pub const LOG_LEVELS: &[Choice] = &[
+    ("off", "nothing is said to servers"),
+    ("debug", "everything"),
+    ("info", "what happens"),
+    ("notice", "what matters of it"),
+    ("warning", "what may go wrong"),
+    ("error", "what went wrong"),
+    ("critical", "what must be seen to"),
+    ("alert", "what must be seen to at once"),
+    ("emergency", "that nothing works any more"),
+];
+
 /// When to print in colour.
 pub const COLOR: &[Choice] =
     &[("auto", "on a terminal, unless NO_COLOR is set"), ("always", "always"), ("never", "never")];

@@ -33,6 +33,7 @@
 //!   --loop-cursor         page without end
 //!   --no-list             answer `tools/list` with an error
 //!   --hostile-schema FILE more tools from a JSON array
+//!   --logging             declare it; say the level that was set, as a log message of that level
 //!   --list-changed        declare it; the tool `grow` adds a tool and says so
 //! In a call:
 //!   --crash-on-call       exit 3 in the middle of an answer
@@ -43,7 +44,7 @@
 //!
 //! Tools that are always there: echo {text}, args {…}, pid, cwd, env {name},
 //! count {by?}, sleep {ms}, big {bytes}, items {n}, hang, crash {code?}, deep
-//! {levels}, fail {message?}, stderr {text}, ask {method, params?}, asked, progress {steps}.
+//! {levels}, fail {message?}, stderr {text}, ask {method, params?}, asked, progress {steps}, visit {url}.
 
 // The bans keep the library testable; this is a program of the tests.
 #![allow(clippy::disallowed_methods)]
@@ -91,6 +92,7 @@ struct Options {
     no_list: bool,
     hostile_schema: Option<String>,
     list_changed: bool,
+    logging: bool,
     crash_on_call: bool,
     hang_on_call: bool,
     huge: Option<usize>,
@@ -133,6 +135,7 @@ impl Options {
                 "--no-list" => o.no_list = true,
                 "--hostile-schema" => o.hostile_schema = Some(value()),
                 "--list-changed" => o.list_changed = true,
+                "--logging" => o.logging = true,
                 "--crash-on-call" => o.crash_on_call = true,
                 "--hang-on-call" => o.hang_on_call = true,
                 "--huge" => o.huge = Some(number(&flag, &value())),
@@ -331,6 +334,12 @@ impl Fake {
                 }
                 "initialize" => self.initialize(&id, &message["params"]),
                 "ping" => self.answer(&id, json!({})),
+                "logging/setLevel" if self.options.logging => {
+                    let level = &message["params"]["level"];
+                    self.answer(&id, json!({}));
+                    self.send(&json!({"jsonrpc": "2.0", "method": "notifications/message", "params":
+                        {"level": level, "logger": "fake", "data": format!("logs from {level} on")}}));
+                }
                 "tools/list" => self.list(&id, &message["params"]),
                 "tools/call" => {
                     let fake = Arc::clone(self);
@@ -373,7 +382,7 @@ impl Fake {
             json!({
                 "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
                 "supportedVersions": ["2026-07-28"],
-                "capabilities": {"tools": {"listChanged": self.options.list_changed}},
+                "capabilities": self.capabilities(),
                 "_meta": {"io.modelcontextprotocol/serverInfo":
                     {"name": self.options.name.as_deref().unwrap_or("fake"), "version": "0"}},
             }),
@@ -433,10 +442,18 @@ impl Fake {
             id,
             json!({
                 "protocolVersion": revision,
-                "capabilities": {"tools": {"listChanged": self.options.list_changed}},
+                "capabilities": self.capabilities(),
                 "serverInfo": {"name": self.options.name.as_deref().unwrap_or("fake"), "version": "0"}
             }),
         );
+    }
+
+    fn capabilities(&self) -> Value {
+        let mut capabilities = json!({"tools": {"listChanged": self.options.list_changed}});
+        if self.options.logging {
+            capabilities["logging"] = json!({});
+        }
+        capabilities
     }
 
     fn tools(&self) -> Vec<Value> {
@@ -461,6 +478,7 @@ impl Fake {
             tool("ask", with("method", "string")),
             tool("asked", any()),
             tool("progress", with("steps", "integer")),
+            tool("visit", with("url", "string")),
         ];
         if self.options.list_changed {
             tools.push(tool("grow", any()));
@@ -604,6 +622,11 @@ impl Fake {
                     }
                 }
                 text(format!("token {token}"))
+            }
+            "visit" => {
+                let asked = json!({"mode": "url", "elicitationId": "e-1", "url": arguments["url"], "message": "Sign in first."});
+                return self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32042,
+                    "message": "URL elicitation required", "data": {"elicitations": [asked]}}}));
             }
             "grow" if o.list_changed => {
                 *self.grown.lock().unwrap() += 1;

@@ -4,6 +4,7 @@
 
 mod form;
 pub mod rules;
+pub mod sampling;
 pub mod tasks;
 
 use super::state::Daemon;
@@ -15,6 +16,7 @@ use crate::util;
 use rules::Verdict;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,6 +44,8 @@ pub struct About {
 /// All open questions.
 pub struct Questions {
     open: Mutex<BTreeMap<String, Open>>,
+    /// So many requests for a model are being answered.
+    sampling: Arc<AtomicUsize>,
     bus: Arc<Bus>,
 }
 
@@ -80,7 +84,7 @@ impl End {
 impl Questions {
     /// None open.
     pub fn new(bus: Arc<Bus>) -> Arc<Questions> {
-        Arc::new(Questions { open: Mutex::default(), bus })
+        Arc::new(Questions { open: Mutex::default(), sampling: Arc::default(), bus })
     }
 
     /// Takes a question. Returns what is shown of it, unless it needs nobody: a rule
@@ -95,7 +99,7 @@ impl Questions {
         hosted: bool,
     ) -> Option<Value> {
         if question.method != ELICITATION && !hosted {
-            let why = format!("mcpx does not answer {}; nobody here has a model to ask", question.method);
+            let why = format!("mcpx does not answer {}", question.method);
             question.answer(Err((NOT_OFFERED, why)));
             return None;
         }
@@ -387,6 +391,9 @@ pub fn unattributed(daemon: &Arc<Daemon>) -> crate::mcp::Asked {
     Arc::new(move |question| {
         // Dropped with the daemon gone, it is refused.
         let Some(daemon) = daemon.upgrade() else { return };
+        if question.method == sampling::METHOD {
+            return sampling::begin(&daemon, question, About::default(), None);
+        }
         let settings = daemon.current().settings.clone();
         let _ = daemon.questions.take(question, About::default, &settings, None, false);
     })

@@ -8,6 +8,11 @@ use super::{Streamable, interrupt_on, lock};
 use crate::log;
 use crate::proc::thread;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// How long a start waits for the stream to be there. Most servers answer within a millisecond; some say nothing
+/// before they have something to say.
+const OPENING: Duration = Duration::from_millis(250);
 
 /// Asks for the stream, after the event with this id.
 type Open = dyn Fn(&Streamable, &Lease, Option<&str>) -> Result<Reply, Failure>;
@@ -21,13 +26,16 @@ impl Streamable {
             return;
         }
         let silence = self.peer.limits.streams.silence;
-        self.hear_with(move |http, lease, last_event| http.get(lease, last_event, None, Some(silence)));
+        let opened =
+            self.hear_with(move |http, lease, last_event| http.get(lease, last_event, None, Some(silence)));
+        // What a server asks in the middle of a call may come on this stream; one that is not there loses it.
+        let _ = opened.recv_timeout(OPENING);
     }
 
     /// The same in the stateless era, where one request is answered by all that
     /// the server has to tell, and is made again when the answer ends.
     pub fn listen_statelessly(self: &Arc<Self>, method: &'static str, line: Vec<u8>) {
-        self.hear_with(move |http, lease, _| {
+        let _ = self.hear_with(move |http, lease, _| {
             let session = http.along(&http.closing);
             let mut headers = http.headers(&session, "application/json, text/event-stream", None);
             headers.push(("Content-Type".into(), "application/json".into()));
@@ -46,19 +54,23 @@ impl Streamable {
         });
     }
 
+    /// Begins to listen; what is returned hears of the first answer, or of the end.
     fn hear_with(
         self: &Arc<Self>,
         open: impl Fn(&Streamable, &Lease, Option<&str>) -> Result<Reply, Failure> + Send + 'static,
-    ) {
+    ) -> mpsc::Receiver<()> {
+        let (opened, first) = mpsc::channel();
         let http = Arc::clone(self);
         let number = lock(&self.session).number;
-        if let Err(e) = thread::spawn(&format!("sse {}", self.peer.server), move || http.hear(number, &open))
+        if let Err(e) =
+            thread::spawn(&format!("sse {}", self.peer.server), move || http.hear(number, &open, opened))
         {
             log::warn(format_args!("not listening to {}: {e}", self.peer.server));
         }
+        first
     }
 
-    fn hear(self: &Arc<Self>, number: u64, open: &Open) {
+    fn hear(self: &Arc<Self>, number: u64, open: &Open, opened: mpsc::Sender<()>) {
         let (wake, woken) = mpsc::channel();
         let _guard = self.closing.on_cancel(move || {
             let _ = wake.send(());
@@ -68,7 +80,9 @@ impl Streamable {
         while !self.closing.is_cancelled() && lock(&self.session).number == number {
             let lease = self.web.lease();
             let _guard = interrupt_on(&self.closing, lease.interrupter());
-            match open(self, &lease, last_event.as_deref()) {
+            let answer = open(self, &lease, last_event.as_deref());
+            let _ = opened.send(());
+            match answer {
                 Ok(reply) if reply.status == 200 && reply.media_type() == "text/event-stream" => {
                     let mut events = Events::new(reply.body, self.peer.limits.message);
                     let mut heard = false;

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
 use super::unit::{DAY, GIB, HOUR, KIB, MIB, WEEK, YEAR, ms};
-use crate::settings::choices::{PROTOCOLS, SCOPES, SHARING};
+use crate::settings::choices::{LOG_LEVELS, PROTOCOLS, SCOPES, SHARING};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
 use serde_json::Value;
@@ -166,6 +166,12 @@ pub static UPSTREAM_SILENCE: Setting<Duration> = Setting::new(
     .doc("What lies between may have forgotten a silent connection."),
 );
 
+pub static UPSTREAM_LOG_LEVEL: Setting<String> = Setting::new(
+    Spec::new("upstream.logLevel", Kind::Enum(LOG_LEVELS), "From which level on servers are to send log messages").doc(
+        "Said to servers that declare logging when they start; their messages are in `mcpx log` and `mcpx events`.",
+    ),
+);
+
 pub static ELICIT_TIMEOUT: Setting<Duration> = Setting::new(
     Spec::new(
         "elicit.timeout",
@@ -191,6 +197,43 @@ pub static ELICIT_RULES: Setting<Value> = Setting::new(
          that `content` lacks get the defaults of the form; where that does not fit the form it is declined.",
     ),
 );
+
+pub static SAMPLING_COMMAND: Setting<Vec<String>> = Setting::new(
+    Spec::new("sampling.command", Kind::List, "The program, with its arguments, that has a model for servers which ask").doc(
+        "It gets `{method, server, tool?, params}` as JSON on standard input, with the parameters of MCP's \
+         `sampling/createMessage`, and prints its result: `content`, and perhaps `role`, `model` and `stopReason`. \
+         Any other exit code than 0 is a refusal. Empty: such requests are refused. Servers that start from then on are told.",
+    ),
+);
+
+pub static SAMPLING_SERVERS: Setting<Vec<String>> = Setting::new(Spec::new(
+    "sampling.servers",
+    Kind::List,
+    "The servers whose requests it gets, as patterns; others are refused",
+));
+
+pub static SAMPLING_HOSTS: Setting<bool> = Setting::new(
+    Spec::new("sampling.hosts", Kind::Bool, "Servers are told that there is a model even without a command").doc(
+        "Hosts that mcpx serves may have one: a request that comes in the course of a host's call is put to that host, \
+         where it said that it takes such. Others are refused, and a server that was told may not have another way. \
+         Servers of the stateless era are told with each call, and need no such setting. `sampling.servers` holds here too.",
+    ),
+);
+
+pub static SAMPLING_TIMEOUT: Setting<Duration> = Setting::new(
+    Spec::new(
+        "sampling.timeout",
+        Kind::Duration(ms(100), DAY, Some("no limit")),
+        "How long it may take for one request",
+    )
+    .doc("The time does not count as the call's own."),
+);
+
+pub static SAMPLING_CONCURRENCY: Setting<i64> = Setting::new(Spec::new(
+    "sampling.concurrency",
+    Kind::Int(1, 1000),
+    "How many requests are answered at once; more are refused",
+));
 
 pub static MCP_MAX_MESSAGE: Setting<u64> = Setting::new(
     Spec::new("mcp.maxMessage", Kind::Bytes(64 * KIB, 16 * GIB), "The largest message taken from a server")
