@@ -163,7 +163,10 @@ impl Client {
         let _guard = options.cancel.on_cancel(move || cancelled.finish(Outcome::Cancelled));
         let event = match &inner.link {
             Link::Stdio(stdio) => match stdio.send(line, Some(slot)) {
-                Ok(()) => follow_patiently(slot, deadline, options),
+                Ok(()) => {
+                    stdio.help(peer, slot, deadline);
+                    follow_patiently(slot, deadline, options)
+                }
                 // The reader is about to find out why.
                 Err(Rejected::Gone) => match follow(slot, Some(Instant::now() + NEWS), options) {
                     Event::TimedOut => Event::Done(Outcome::Broken("takes no more messages".into())),

@@ -15,6 +15,7 @@ pub mod oauth;
 mod oversize;
 mod peer;
 mod pending;
+mod reading;
 mod sse;
 mod start;
 #[cfg(test)]

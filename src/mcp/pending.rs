@@ -80,6 +80,12 @@ impl Slot {
         }
     }
 
+    /// Whether there is something for the caller, or a question is open.
+    pub fn has_news(&self) -> bool {
+        let state = self.state();
+        state.outcome.is_some() || !state.progress.is_empty() || state.questions > 0
+    }
+
     fn report(&self, progress: Value) {
         if !self.wants_progress {
             return;
@@ -178,6 +184,7 @@ impl Slot {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     last: AtomicU64,
+    answered: AtomicU64,
     slots: Mutex<HashMap<u64, Arc<Slot>>>,
 }
 
@@ -223,6 +230,7 @@ impl Pending {
     /// Hands over an answer; `false` when nobody waits for that id.
     pub fn finish(&self, id: u64, outcome: Outcome) -> bool {
         let slot = self.slots().remove(&id);
+        self.answered.fetch_add(1, Ordering::Relaxed);
         slot.map(|slot| slot.finish(outcome)).is_some()
     }
 
@@ -238,6 +246,16 @@ impl Pending {
         for slot in slots.into_values() {
             slot.finish(Outcome::Broken(reason.to_owned()));
         }
+    }
+
+    /// How many answers have come.
+    pub fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.slots().is_empty()
     }
 
     #[cfg(test)]

@@ -2,9 +2,9 @@
 //! input and output. Knows nothing of what the messages say.
 
 use super::error::quote_stderr;
-use super::oversize::IdScan;
 use super::peer::{Peer, Said};
 use super::pending::Slot;
+use super::reading::Reading;
 use super::stderr::Tail;
 use super::writer::{Rejected, Writer};
 use crate::error::{Error, Kind, Result};
@@ -12,18 +12,12 @@ use crate::proc::{self, Child, Exit, Io, Spawn, find_program, thread};
 use crate::util::Env;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
-
-/// The buffer of a connection on which nothing big happens; one message mostly fits.
-const BUFFER: usize = 8 * 1024;
-
-/// What a pipe holds: more is never read at once.
-const CHUNK: usize = 64 * 1024;
+use std::time::{Duration, Instant};
 
 /// How long the last words of a process are waited for once it has ended.
 /// They are in the pipe already; the limit matters only when a process that
@@ -46,6 +40,7 @@ pub(super) struct Program<'a> {
 pub(super) struct Stdio {
     child: Child,
     writer: Arc<Writer>,
+    reading: Arc<Reading<File>>,
     stderr: Arc<Tail>,
     stopped: AtomicBool,
 }
@@ -88,7 +83,7 @@ impl Stdio {
     fn attach(child: Child, program: &Program, peer: &Arc<Peer>) -> io::Result<Stdio> {
         let piped = |pipe: Option<File>| pipe.ok_or_else(|| io::Error::other("a pipe is missing"));
         let writer = Writer::new(&peer.server, piped(child.take_stdin())?)?;
-        let stdout = piped(child.take_stdout())?;
+        let reading = Arc::new(Reading::new(piped(child.take_stdout())?));
         let said = Arc::clone(&peer.hooks.said);
         let heard = move |line: &str| said(Said::Stderr(line));
         let stderr = piped(child.take_stderr())?;
@@ -102,20 +97,25 @@ impl Stdio {
         };
         let late = Arc::clone(&writer);
         peer.send_late_through(move |line| drop(late.send(line, None)));
-        let reader = ending.clone();
-        let (reading, finished) = mpsc::channel::<()>();
+        let (reader, own) = (ending.clone(), reading.clone());
+        let (still, finished) = mpsc::channel::<()>();
         thread::spawn(&format!("out {}", peer.server), move || {
             let send = |line| drop(reader.writer.send(line, None));
-            read(stdout, &reader.peer, send);
+            own.run(&reader.peer, send);
             reader.output_ended();
-            drop(reading);
+            drop(still);
         })?;
         child.on_exit(move |exit| ending.process_ended(exit, &finished));
-        Ok(Stdio { child, writer, stderr, stopped: AtomicBool::new(false) })
+        Ok(Stdio { child, writer, reading, stderr, stopped: AtomicBool::new(false) })
     }
 
     pub fn send(&self, line: Vec<u8>, slot: Option<&Arc<Slot>>) -> Result<(), Rejected> {
         self.writer.send(line, slot)
+    }
+
+    /// Reads for a caller that has sent its request, for as long as that is worth it.
+    pub fn help(&self, peer: &Arc<Peer>, slot: &Slot, deadline: Option<Instant>) {
+        self.reading.help(peer, slot, deadline, |line| drop(self.writer.send(line, None)));
     }
 
     /// Takes back a message of which nothing is out yet.
@@ -196,78 +196,4 @@ fn how(exit: Exit) -> String {
         Exit::Code(_) => format!("exited ({exit})"),
         Exit::Signal(_) => format!("was ended by {exit}"),
     }
-}
-
-/// Reads to the end of the stream and hands each line to the peer. Whatever
-/// the lines hold, only the stream's end ends it.
-fn read(mut stream: impl Read, peer: &Arc<Peer>, mut send: impl FnMut(Vec<u8>)) {
-    let limit = peer.limits.message;
-    let mut buffer = vec![0; BUFFER];
-    // The bytes of `buffer` before `filled` are an unfinished line.
-    let mut filled = 0;
-    let mut skipping: Option<(IdScan, u64)> = None;
-    loop {
-        if filled == buffer.len() {
-            let longer = buffer.len() + buffer.len().clamp(CHUNK, 16 << 20);
-            buffer.resize(longer, 0);
-        }
-        let read = match stream.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(n) => n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => break,
-        };
-        let (mut start, mut searched, end) = (0, filled, filled + read);
-        while let Some(at) = find_line_break(&buffer[searched..end]) {
-            let line = &buffer[start..searched + at];
-            if let Some((mut scan, before)) = skipping.take() {
-                scan.feed(line);
-                peer.overlong(scan.id(), before + line.len() as u64);
-            } else if line.len() > limit {
-                let mut scan = IdScan::default();
-                scan.feed(line);
-                peer.overlong(scan.id(), line.len() as u64);
-            } else {
-                peer.take(line, &mut send);
-            }
-            searched += at + 1;
-            start = searched;
-        }
-        let rest = end - start;
-        if skipping.is_some() || rest > limit {
-            let (scan, bytes) = skipping.get_or_insert_default();
-            scan.feed(&buffer[start..end]);
-            *bytes += rest as u64;
-            filled = 0;
-        } else {
-            // Never for a line that is still growing: each part of it would move all before it.
-            if start > 0 {
-                buffer.copy_within(start..end, 0);
-            }
-            filled = rest;
-        }
-        // After something big its memory goes back.
-        if buffer.len() > 4 * CHUNK && filled <= BUFFER && (start > 0 || skipping.is_some()) {
-            buffer.truncate(CHUNK);
-            buffer.shrink_to_fit();
-        }
-    }
-    // A last line without a line break is still a line.
-    if filled > 0 && skipping.is_none() {
-        peer.take(&buffer[..filled], send);
-    }
-}
-
-/// Where the first line break is. `contains` on bytes is a memchr; a big
-/// message is searched at memory speed.
-fn find_line_break(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 256;
-    let mut before = 0;
-    for block in bytes.chunks(BLOCK) {
-        if block.contains(&b'\n') {
-            return block.iter().position(|&b| b == b'\n').map(|at| before + at);
-        }
-        before += block.len();
-    }
-    None
 }

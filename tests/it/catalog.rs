@@ -13,11 +13,14 @@ fn row(world: &World, name: &str) -> Value {
     rows(world).into_iter().find(|r| r["name"] == name).expect("the server has a row")
 }
 
+/// So many tools the fake server has without flags.
+const FAKE: usize = 18;
+
 #[test]
 fn ls_shows_each_server_and_a_warm_cache_starts_none() {
     let world = World::demo().and_fake("fake", &["--tools", "3"]);
     let first = world.mcpx(["ls"]).run();
-    first.says(&["demo", "14", "fake", "20"]);
+    first.says(&["demo", "14", "fake", &(FAKE + 3).to_string()]);
     assert_eq!(world.started("fake").len(), 1);
     world.mcpx(["stop", "--all"]).any_stderr().run().says(&[]);
     world.wait_gone("fake-mcp");
@@ -211,7 +214,7 @@ fn one_tool_can_be_named_where_a_namespace_can() {
 #[test]
 fn every_page_of_tools_is_read_and_an_endless_list_ends() {
     let world = World::fake(&["--tools", "250", "--page", "7"]);
-    assert_eq!(row(&world, "fake")["tools"], 267);
+    assert_eq!(row(&world, "fake")["tools"], FAKE + 250);
     let world = World::fake(&["--page", "5", "--loop-cursor"]);
     // Whether it becomes a row of tools or of a reason: it ends, and says which server.
     let output = world.mcpx(["ls"]).any_stderr().output();
@@ -222,9 +225,9 @@ fn every_page_of_tools_is_read_and_an_endless_list_ends() {
 #[test]
 fn a_change_of_the_tools_is_seen() {
     let world = World::fake(&["--list-changed"]);
-    assert_eq!(row(&world, "fake")["tools"], 18);
+    assert_eq!(row(&world, "fake")["tools"], FAKE + 1);
     world.mcpx(["call", "fake.grow"]).stdout("grown\n").check();
-    wait_until("the new tool to be listed", || (row(&world, "fake")["tools"] == 19).then_some(()));
+    wait_until("the new tool to be listed", || (row(&world, "fake")["tools"] == FAKE + 2).then_some(()));
     let _ = world.mcpx(["call", "fake.grown_0"]).run();
 }
 
@@ -235,13 +238,13 @@ fn refresh_reads_anew() {
     let world = world
         .file("tools.json", r#"[{"name":"one","inputSchema":{"type":"object"}}]"#)
         .and_fake("fake", &["--hostile-schema", file.to_str().unwrap()]);
-    assert_eq!(row(&world, "fake")["tools"], 18);
+    assert_eq!(row(&world, "fake")["tools"], FAKE + 1);
     world.write(
         "tools.json",
         r#"[{"name":"one","inputSchema":{"type":"object"}},{"name":"two","inputSchema":{"type":"object"}}]"#,
     );
     let _ = world.mcpx(["refresh"]).any_stderr().run();
-    assert_eq!(row(&world, "fake")["tools"], 19);
+    assert_eq!(row(&world, "fake")["tools"], FAKE + 2);
     world.mcpx(["call", "fake.two"]).run().says(&["two"]);
 }
 

@@ -6,12 +6,14 @@
 pub mod chain;
 mod follow;
 mod journal;
+mod line;
 mod query;
 mod record;
 mod redact;
 mod scan;
 pub mod stats;
 mod store;
+mod tally;
 mod template;
 mod text;
 mod when;

@@ -2,6 +2,7 @@
 //! in order. Bytes are compared before anything is parsed. Knows nothing of who asks.
 
 use super::journal::Spawn;
+use super::line::Line;
 use super::scan::{self, Piece, Snapshot, Task};
 use super::text::{self, Needle, escaped, text_of};
 use crate::log::Level;
@@ -67,6 +68,27 @@ pub(super) struct Ready {
     /// A line has one of these; empty when any line may do.
     any: Vec<Needle>,
     grep: Option<Needle>,
+    events: Vec<Wanted>,
+}
+
+/// An event or a family of events, as lines have it.
+struct Wanted {
+    start: Vec<u8>,
+    whole: bool,
+}
+
+impl Wanted {
+    fn new(word: &str) -> Wanted {
+        let whole = word.contains('.');
+        let start = format!("\"{}{}", escaped(word), if whole { "\"" } else { "" });
+        Wanted { start: start.into_bytes(), whole }
+    }
+    fn takes(&self, event: &[u8]) -> bool {
+        match event.strip_prefix(&self.start[..]) {
+            Some(rest) => self.whole || matches!(rest.first(), Some(b'.' | b'"')),
+            None => false,
+        }
+    }
 }
 
 impl Query {
@@ -88,7 +110,8 @@ impl Query {
             self.events.iter().filter_map(|e| Needle::new(event_start(e))).collect(),
         ];
         let any = choices.into_iter().find(|needles| !needles.is_empty()).unwrap_or_default();
-        Ready { query: self.clone(), any, grep: Needle::new(escaped(&self.grep)) }
+        let events = self.events.iter().map(|e| Wanted::new(e)).collect();
+        Ready { query: self.clone(), any, grep: Needle::new(escaped(&self.grep)), events }
     }
 }
 
@@ -99,57 +122,49 @@ fn event_start(word: &str) -> String {
 }
 
 impl Ready {
-    /// The time of a line (without its end), when it is wanted.
-    pub fn takes(&self, line: &[u8]) -> Option<u64> {
+    /// The fields of a line (without its end), when it is wanted.
+    pub fn takes<'a>(&self, text: &'a [u8]) -> Option<Line<'a>> {
         let query = &self.query;
-        if self.grep.as_ref().is_some_and(|needle| !needle.is_in(line)) {
+        if self.grep.as_ref().is_some_and(|needle| !needle.is_in(text)) {
             return None;
         }
-        let among = |wanted: &[String], value: &str| wanted.iter().any(|w| w == value);
-        let [mut event, mut source, mut server, mut session, mut run, mut id, mut level] = [
-            query.events.is_empty(),
-            query.sources.is_empty(),
-            query.servers.is_empty(),
-            query.sessions.is_empty(),
-            query.runs.is_empty(),
-            query.id.is_empty(),
-            query.level == Level::Trace,
-        ];
-        let (mut at, mut names) = (None, (&b""[..], &b""[..]));
-        let whole = text::fields(line, |key, value| match key {
-            b"at" => at = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok()),
-            b"level" if !level => level = Level::from_word(&text_of(value)).is_some_and(|l| l >= query.level),
-            b"event" if !event => {
+        let line = Line::of(text)?;
+        if line.at < query.since || line.at > query.until {
+            return None;
+        }
+        let among = |wanted: &[String], value: &[u8]| {
+            wanted.is_empty() || {
                 let value = text_of(value);
-                let family = value.split('.').next().unwrap_or_default();
-                event = query.events.iter().any(|e| *e == *value || e == family);
+                wanted.iter().any(|w| *w == value)
             }
-            b"source" if !source => source = among(&query.sources, &text_of(value)),
-            b"server" => {
-                names.0 = value;
-                server = server || among(&query.servers, &text_of(value));
-            }
-            b"tool" => names.1 = value,
-            b"daemon" | b"instance" | b"session" | b"run" | b"call" => {
-                let text = text_of(value);
-                session = session || key == b"session" && among(&query.sessions, &text);
-                run = run || key == b"run" && among(&query.runs, &text);
-                id = id || text == query.id;
-            }
-            b"trace" if !id => {
-                let pairs: Vec<(String, String)> = serde_json::from_slice(value).unwrap_or_default();
-                id = pairs.iter().any(|(_, value)| *value == query.id);
-            }
-            _ => {}
-        });
-        let at = at.filter(|at| (query.since..=query.until).contains(at))?;
-        let tool = query.tools.is_empty() || {
-            let (server, tool) = (text_of(names.0), text_of(names.1));
-            query.tools.iter().any(|t| {
-                *t == *tool || t.strip_suffix(&*tool).and_then(|t| t.strip_suffix('.')) == Some(&*server)
-            })
         };
-        (whole && level && event && source && server && session && run && id && tool).then_some(at)
+        let level = query.level == Level::Trace
+            || Level::from_word(&text_of(line.level)).is_some_and(|level| level >= query.level);
+        let event = self.events.is_empty() || self.events.iter().any(|wanted| wanted.takes(line.event));
+        let wanted = level
+            && event
+            && among(&query.sources, line.source)
+            && among(&query.servers, line.server)
+            && among(&query.sessions, line.session)
+            && among(&query.runs, line.run)
+            && (query.tools.is_empty() || self.takes_tool(&line))
+            && (query.id.is_empty() || self.takes_id(&line));
+        wanted.then_some(line)
+    }
+
+    fn takes_tool(&self, line: &Line) -> bool {
+        let (server, tool) = (text_of(line.server), text_of(line.tool));
+        self.query.tools.iter().any(|t| {
+            *t == *tool || t.strip_suffix(&*tool).and_then(|t| t.strip_suffix('.')) == Some(&*server)
+        })
+    }
+
+    fn takes_id(&self, line: &Line) -> bool {
+        let id = &self.query.id;
+        let ids = [line.daemon, line.instance, line.session, line.run, line.call];
+        let pairs = || serde_json::from_slice::<Vec<(String, String)>>(line.trace).unwrap_or_default();
+        ids.iter().any(|value| text_of(value) == *id)
+            || !line.trace.is_empty() && pairs().iter().any(|(_, value)| value == id)
     }
 
     /// The lines of a block that are worth a closer look, in order.
@@ -200,7 +215,7 @@ impl Task for Newest {
             if found.len() >= self.limit {
                 break;
             }
-            if let Some(at) = self.ready.takes(line) {
+            if let Some(Line { at, .. }) = self.ready.takes(line) {
                 let offset = line.as_ptr() as usize - lines.as_ptr() as usize;
                 found.push(Reverse((at, piece.file, piece.from + offset as u64, line.to_owned())));
             }
@@ -276,7 +291,7 @@ fn wanted(source: &mut impl BufRead, ready: &Ready) -> io::Result<Option<(u64, V
             line.pop();
         }
         if (ready.any.is_empty() || ready.any.iter().any(|needle| needle.is_in(&line)))
-            && let Some(at) = ready.takes(&line)
+            && let Some(Line { at, .. }) = ready.takes(&line)
         {
             return Ok(Some((at, line)));
         }

@@ -5,18 +5,13 @@
 use super::journal::Spawn;
 use super::query::{Query, Ready};
 use super::scan::{self, Piece, Snapshot, Task};
-use super::template::template;
-use super::text::{self, text_of};
+use super::tally::Tally;
 use super::when::round_to;
 use crate::observe::kinds;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeSet, HashMap};
+use serde_json::Value;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// So many places are named for one shape of error.
-const PLACES: usize = 5;
 
 /// How a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,294 +194,20 @@ impl Task for Counting {
     fn take(&self, _: &Piece, lines: &[u8]) {
         let mut own = Tally::default();
         for line in self.ready.candidates(lines) {
-            if let Some(at) = self.ready.takes(line) {
-                own.add(at, &Seen::of(line), self);
+            if let Some(line) = self.ready.takes(line) {
+                own.add(&line, self.about, self.step, self.limit);
             }
         }
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).merge(own, self.limit);
     }
 }
 
-/// What of a line counts, as it is written.
-#[derive(Default)]
-struct Seen<'a> {
-    event: &'a [u8],
-    message: &'a [u8],
-    daemon: &'a [u8],
-    server: &'a [u8],
-    tool: &'a [u8],
-    instance: &'a [u8],
-    session: &'a [u8],
-    call: &'a [u8],
-    ms: &'a [u8],
-    outcome: &'a [u8],
-    sent: &'a [u8],
-    received: &'a [u8],
-}
-
-impl<'a> Seen<'a> {
-    fn of(line: &'a [u8]) -> Seen<'a> {
-        let mut seen = Seen::default();
-        text::fields(line, |key, value| match key {
-            b"event" => seen.event = value,
-            b"message" => seen.message = value,
-            b"daemon" => seen.daemon = value,
-            b"server" => seen.server = value,
-            b"tool" => seen.tool = value,
-            b"instance" => seen.instance = value,
-            b"session" => seen.session = value,
-            b"call" => seen.call = value,
-            b"ms" => seen.ms = value,
-            b"outcome" => seen.outcome = value,
-            b"sent" => seen.sent = value,
-            b"received" => seen.received = value,
-            _ => {}
-        });
-        seen
-    }
-    fn place(&self) -> String {
-        let (server, tool) = (text_of(self.server), text_of(self.tool));
-        if tool.is_empty() { server.into_owned() } else { format!("{server}.{tool}") }
-    }
-}
-
-fn number<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
-    std::str::from_utf8(value).ok()?.parse().ok()
-}
-
-/// A duration in four bytes that sort as durations do: microseconds, or, beyond half
-/// an hour, milliseconds with the highest bit set.
-fn pack(ms: f64) -> u32 {
-    const LONG: u32 = 1 << 31;
-    let micros = (ms * 1000.0).round();
-    if micros < f64::from(LONG) { micros as u32 } else { (ms.round() as u32).min(LONG - 1) | LONG }
-}
-
-fn unpack(packed: u32) -> f64 {
-    if packed >> 31 == 0 { f64::from(packed) / 1000.0 } else { f64::from(packed & !(1 << 31)) }
-}
-
-#[derive(Default)]
-struct Group {
-    records: u64,
-    calls: u64,
-    errors: u64,
-    times: Vec<u32>,
-    total: f64,
-    sent: u64,
-    received: u64,
-    starts: u64,
-    failures: u64,
-    first: u64,
-    last: u64,
-    places: BTreeSet<String>,
-    example: String,
-}
-
-impl Group {
-    fn merge(&mut self, other: Group) {
-        self.records += other.records;
-        self.calls += other.calls;
-        self.errors += other.errors;
-        self.times.extend(other.times);
-        self.total += other.total;
-        self.sent += other.sent;
-        self.received += other.received;
-        self.starts += other.starts;
-        self.failures += other.failures;
-        self.first = if self.first == 0 { other.first } else { self.first.min(other.first) };
-        self.places.extend(other.places);
-        if other.last >= self.last {
-            self.example = other.example;
-        }
-        self.last = self.last.max(other.last);
-    }
-
-    /// Nearest rank: the smallest value that so many of a hundred do not exceed.
-    fn times(&mut self) -> Map<String, Value> {
-        self.times.sort_unstable();
-        let mut row = Map::new();
-        if self.times.is_empty() {
-            return row;
-        }
-        let rank = |percent: usize| (self.times.len() * percent).div_ceil(100).max(1) - 1;
-        for (key, percent) in [("p50", 50), ("p95", 95), ("p99", 99), ("max", 100)] {
-            row.insert(key.into(), unpack(self.times[rank(percent)]).into());
-        }
-        row.insert("total".into(), ((self.total * 1000.0).round() / 1000.0).into());
-        row
-    }
-}
-
-/// A row of the slowest, and its packed duration.
-type Slow = (u32, Value);
-
-#[derive(Default)]
-struct Tally {
-    groups: HashMap<[String; 3], Group>,
-    slowest: Vec<Slow>,
-    first: u64,
-    last: u64,
-}
-
-impl Tally {
-    fn add(&mut self, at: u64, seen: &Seen, of: &Counting) {
-        let called = text_of(seen.event) == kinds::CALL_FINISHED.word;
-        let ms = number::<f64>(seen.ms).unwrap_or(0.0);
-        let failed = called && seen.outcome != b"\"ok\"";
-        let own = |value: &[u8]| text_of(value).into_owned();
-        let key = match of.about {
-            About::Calls => [seen.place(), String::new(), String::new()],
-            About::Servers => [own(seen.server), String::new(), String::new()],
-            About::Instances => [own(seen.server), own(seen.instance), own(seen.daemon)],
-            About::Sessions => [own(seen.session), String::new(), String::new()],
-            About::Volume => [format!("{:020}", at / of.step * of.step), String::new(), String::new()],
-            About::Errors if called && !failed => return,
-            About::Errors => {
-                let kind = if called { own(seen.outcome) } else { own(seen.event) };
-                [kind, template(&text_of(seen.message)), String::new()]
-            }
-            About::Slowest => {
-                let row = json!({
-                    "ms": ms, "tool": seen.place(), "outcome": text_of(seen.outcome), "at": at,
-                    "session": text_of(seen.session), "call": text_of(seen.call),
-                });
-                self.slow((pack(ms), row), of.limit);
-                self.span(at, at);
-                return;
-            }
-        };
-        self.span(at, at);
-        let group = self.groups.entry(key).or_default();
-        group.first = if group.first == 0 { at } else { group.first };
-        group.last = group.last.max(at);
-        group.records += 1;
-        match &*text_of(seen.event) {
-            word if word == kinds::SERVER_STARTED.word => group.starts += 1,
-            word if word == kinds::SERVER_FAILED.word => group.failures += 1,
-            _ => {}
-        }
-        if called {
-            group.calls += 1;
-            group.errors += u64::from(failed);
-            group.times.push(pack(ms));
-            group.total += ms;
-            group.sent += number::<u64>(seen.sent).unwrap_or(0);
-            group.received += number::<u64>(seen.received).unwrap_or(0);
-        }
-        match of.about {
-            About::Sessions => {
-                group.places.insert(seen.place());
-            }
-            About::Errors => {
-                group.places.insert(seen.place());
-                group.example = own(seen.message);
-            }
-            _ => {}
-        }
-    }
-
-    fn slow(&mut self, row: Slow, limit: usize) {
-        let at = self.slowest.partition_point(|(ms, _)| *ms >= row.0);
-        if at < limit {
-            self.slowest.insert(at, row);
-            self.slowest.truncate(limit);
-        }
-    }
-
-    fn span(&mut self, first: u64, last: u64) {
-        if first > 0 {
-            self.first = if self.first == 0 { first } else { self.first.min(first) };
-        }
-        self.last = self.last.max(last);
-    }
-
-    fn merge(&mut self, other: Tally, limit: usize) {
-        self.span(other.first, other.last);
-        for (key, group) in other.groups {
-            self.groups.entry(key).or_default().merge(group);
-        }
-        other.slowest.into_iter().for_each(|row| self.slow(row, limit));
-    }
-
-    fn report(self, about: About, limit: usize) -> Report {
-        let word = About::ALL.iter().find(|(a, _)| *a == about).map_or("", |(_, word)| word);
-        let mut groups: Vec<([String; 3], Group)> = self.groups.into_iter().collect();
-        match about {
-            About::Volume => groups.sort_by(|a, b| a.0.cmp(&b.0)),
-            _ => groups.sort_by(|a, b| (b.1.records, &a.0).cmp(&(a.1.records, &b.0))),
-        }
-        let over = groups.len().saturating_sub(limit);
-        // Of a long time the latest part matters most.
-        let kept = if about == About::Volume { groups.split_off(over) } else { groups };
-        let mut rows: Vec<Value> =
-            kept.into_iter().take(limit).map(|(key, group)| row(about, key, group)).collect();
-        rows.extend(self.slowest.into_iter().map(|(_, row)| row));
-        Report { about: word, since: self.first, until: self.last, rows, more: over }
-    }
-}
-
-fn row(about: About, key: [String; 3], mut group: Group) -> Value {
-    let [a, b, c] = key;
-    let mut row = Map::new();
-    let mut put = |key: &str, value: Value| row.insert(key.to_owned(), value);
-    match about {
-        About::Errors => {
-            put("count", group.records.into());
-            put("kind", a.into());
-            put("template", b.into());
-            let more = group.places.len().saturating_sub(PLACES);
-            let mut places: Vec<&str> = group.places.iter().take(PLACES).map(String::as_str).collect();
-            let rest = format!("and {more} more");
-            if more > 0 {
-                places.push(&rest);
-            }
-            put("places", places.join(", ").into());
-            put("example", group.example.into());
-            put("first", group.first.into());
-            put("last", group.last.into());
-            return Value::Object(row);
-        }
-        About::Volume => drop(put("from", a.parse::<u64>().unwrap_or(0).into())),
-        About::Calls => drop(put("tool", a.into())),
-        About::Sessions => {
-            put("session", a.into());
-            put("tools", group.places.len().into());
-        }
-        About::Servers => drop(put("server", a.into())),
-        _ => {
-            put("server", a.into());
-            put("instance", b.into());
-            put("daemon", c.into());
-        }
-    }
-    put("calls", group.calls.into());
-    put("errors", group.errors.into());
-    if matches!(about, About::Servers | About::Instances) {
-        put("starts", group.starts.into());
-        put("failures", group.failures.into());
-    }
-    put("sent", group.sent.into());
-    put("received", group.received.into());
-    put("first", group.first.into());
-    put("last", group.last.into());
-    row.extend(group.times());
-    Value::Object(row)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::observe::scratch::{Scratch, thread};
+    use serde_json::json;
     use std::fmt::Write;
-
-    #[test]
-    fn durations_keep_their_order_and_their_value() {
-        for ms in [0.0, 0.001, 12.345, 2_147_483.647, 2_147_484.0, 90_000_000.0] {
-            assert_eq!(unpack(pack(ms)), ms);
-        }
-        assert!(pack(2_147_483.647) < pack(2_147_484.0));
-    }
 
     fn rows(snapshot: &Arc<Snapshot>, word: &str) -> Vec<Value> {
         report(snapshot, About::from_word(word).unwrap(), &Query::default(), 10, thread).unwrap().rows

@@ -8,11 +8,13 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 /// A mark in each byte of the word that equals the one that `pattern` repeats; a
 /// byte above a true one may be marked as well.
+#[inline(always)]
 fn marks(word: u64, pattern: u64) -> u64 {
     let x = word ^ pattern;
     x.wrapping_sub(ONES) & !x & HIGHS
 }
 
+#[inline(always)]
 fn word(text: &[u8], at: usize) -> Option<u64> {
     let bytes = text.get(at..at + 8)?;
     bytes.try_into().ok().map(u64::from_le_bytes)
@@ -98,6 +100,7 @@ fn commonness(byte: u8) -> u8 {
 
 /// Hands over each field of the JSON object on a line: its key and its value, both
 /// as they are written. False when it is not a whole object.
+#[inline(always)]
 pub fn fields<'a>(line: &'a [u8], mut each: impl FnMut(&'a [u8], &'a [u8])) -> bool {
     let mut at = 1;
     if line.first() != Some(&b'{') {
@@ -126,19 +129,33 @@ pub fn fields<'a>(line: &'a [u8], mut each: impl FnMut(&'a [u8], &'a [u8])) -> b
     }
 }
 
-/// Just behind the string that begins at `at`.
+/// Just behind the string that begins at `at`. Most strings of a record are short: a
+/// word or two decide.
+#[inline(always)]
 fn string_end(line: &[u8], at: usize) -> Option<usize> {
+    const QUOTE: u64 = b'"' as u64 * ONES;
+    const SLASH: u64 = b'\\' as u64 * ONES;
     let mut from = at + 1;
     loop {
-        let quote = byte(line, from, b'"')?;
-        let slashes = line[at + 1..quote].iter().rev().take_while(|b| **b == b'\\').count();
-        if slashes % 2 == 0 {
-            return Some(quote + 1);
+        let here = if let Some(word) = word(line, from) {
+            // The lowest mark of either is a true one.
+            let found = marks(word, QUOTE) | marks(word, SLASH);
+            if found == 0 {
+                from += 8;
+                continue;
+            }
+            from + found.trailing_zeros() as usize / 8
+        } else {
+            from + line.get(from..)?.iter().position(|b| matches!(b, b'"' | b'\\'))?
+        };
+        if line[here] == b'"' {
+            return Some(here + 1);
         }
-        from = quote + 1;
+        from = here + 2;
     }
 }
 
+#[inline(always)]
 fn value_end(line: &[u8], at: usize) -> Option<usize> {
     match line.get(at)? {
         b'"' => string_end(line, at),
@@ -161,8 +178,11 @@ fn value_end(line: &[u8], at: usize) -> Option<usize> {
             }
         }
         _ => {
-            let length = line[at..].iter().position(|b| matches!(b, b',' | b'}' | b']'))?;
-            (length > 0).then_some(at + length)
+            let mut end = at;
+            while !matches!(line.get(end)?, b',' | b'}' | b']') {
+                end += 1;
+            }
+            (end > at).then_some(end)
         }
     }
 }
