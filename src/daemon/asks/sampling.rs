@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_failure_quotes_the_end_of_what_was_written() {
         assert_eq!(words(b" \n"), "");
-        assert_eq!(words(b"a\nb"), ": a b");
+        assert_eq!(words(b"a\nb"), ": a; b");
         let long = "ä".repeat(2000);
         assert!(words(long.as_bytes()).chars().count() <= QUOTED + 3);
     }
