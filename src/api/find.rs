@@ -137,20 +137,23 @@ enum Named {
 }
 
 /// The setting that decides, if one does: of `daemon.socket` and `daemon.endpoint` the one
-/// that was said closer to the command.
+/// that was said closer to the command. A socket in a file is where that configuration's own daemon
+/// listens, which is found and started like any other.
 fn where_named(settings: &Settings) -> Option<Named> {
+    const FILE: u8 = 1; // a rank, below which nobody said anything
     let rank = |key: &str| {
         let said = settings.explain(key).filter(|r| !r.value.text().is_empty());
         said.map(|r| match r.source {
             Source::Default => 0,
-            Source::File(..) => 1,
+            Source::File(..) => FILE,
             Source::Env(_) => 2,
             Source::Preset(..) => 3,
             Source::Flag(_) => 4,
             Source::Runtime => 5,
         })
     };
-    let (socket, endpoint) = (rank("daemon.socket"), rank("daemon.endpoint"));
+    let socket = rank("daemon.socket").filter(|rank| *rank > FILE);
+    let endpoint = rank("daemon.endpoint");
     // A script is told both; the socket is the nearer way.
     if socket.is_some() && socket >= endpoint {
         return Some(Named::Socket("daemon.socket", settings.get(&settings::DAEMON_SOCKET).into()));

@@ -4,13 +4,17 @@
 
 use super::lock::{self, FileLock};
 use super::wire::DaemonInfo;
+use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;
 use crate::proc;
+use crate::settings::{self, Settings};
+use crate::util::Env;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// The longest path that every system takes for a socket, with room to spare (108 on Linux, 104 elsewhere).
@@ -29,6 +33,14 @@ pub fn lock_path(dirs: &Dirs, key: &str) -> PathBuf {
 /// `daemon-<key>.log`.
 pub fn log_path(dirs: &Dirs, key: &str) -> PathBuf {
     dirs.state.join(format!("daemon-{key}.log"))
+}
+/// Where the daemon of a configuration listens: where its files say, else at [`socket_path`]. What
+/// variables and flags say is another matter: they name the daemon that a command is to use.
+pub fn configured_socket(dirs: &Dirs, config: &Config) -> PathBuf {
+    let home = dirs.home.iter().map(|home| ("HOME", home.as_os_str()));
+    let env = Env::from_pairs(home);
+    let said = Settings::only(&settings::DAEMON_SOCKET, &config.settings_layers(&env)).unwrap_or_default();
+    if said.is_empty() { socket_path(dirs, &config.key) } else { said.into() }
 }
 /// `daemon-<key>.sock`, in the state directory when its path fits into a socket's address, else in the runtime directory.
 pub fn socket_path(dirs: &Dirs, key: &str) -> PathBuf {
@@ -95,30 +107,51 @@ pub fn liveness(dirs: &Dirs, info: &DaemonInfo) -> (bool, String) {
     }
 }
 
-/// Removes the names that a daemon which is no more had under a key, and returns their paths: under
-/// their lock, so that one that is just taking its place keeps its own.
-pub fn remove_stale(dirs: &Dirs, key: &str, (pid, start_ticks): (u32, u64)) -> Vec<PathBuf> {
-    let Ok(Some(lock)) = FileLock::try_now(&lock_path(dirs, key)) else { return Vec::new() };
+/// Removes what a daemon that is gone left under a key, and returns the paths: under its lock, which
+/// a live one holds, so that one that is just taking its place keeps its own. With `of` only what
+/// that process (pid, start ticks) left, which is known to be gone. What cannot be read as an info
+/// file of ours stays, and so does a log.
+pub fn clear(dirs: &Dirs, key: &str, of: Option<(u32, u64)>) -> Vec<PathBuf> {
+    let path = lock_path(dirs, key);
+    let locked = path.exists();
+    let Ok(Some(lock)) = FileLock::try_now(&path) else { return Vec::new() };
     // Looked at only now that nobody else can change it.
-    let path = info_path(dirs, key);
-    let found = read(&path).ok().flatten();
+    let file = info_path(dirs, key);
+    let said = read(&file).ok().flatten();
+    let gone = match (of, &said) {
+        (Some(of), said) => said.as_ref().is_some_and(|said| (said.pid, said.start_ticks) == of),
+        // Without start ticks only the lock tells, which is ours now.
+        (None, Some(said)) => said.start_ticks == 0 || !liveness(dirs, said).0,
+        (None, None) => !file.exists(),
+    };
     let mut removed = Vec::new();
-    if found.is_some_and(|found| (found.pid, found.start_ticks) == (pid, start_ticks)) {
-        for file in [socket_path(dirs, key), path] {
+    if gone {
+        let said = said.map(|said| said.socket).filter(|socket| socket.is_absolute());
+        let sockets = [said, Some(socket_path(dirs, key))].into_iter().flatten();
+        // A name that was chosen may be that of another daemon by now.
+        for file in sockets.filter(|socket| is_abandoned(socket)).chain([file]).collect::<Vec<_>>() {
             if std::fs::remove_file(&file).is_ok() {
                 removed.push(file);
             }
         }
     }
     lock.remove();
+    removed.extend((locked && gone).then_some(path));
     removed
+}
+
+/// Whether there is a socket of ours that nobody listens on.
+fn is_abandoned(socket: &Path) -> bool {
+    let ours = |m: std::fs::Metadata| m.file_type().is_socket() && m.uid() == proc::uid();
+    std::fs::symlink_metadata(socket).is_ok_and(ours)
+        && UnixStream::connect(socket).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::api::scratch::Scratch;
-    use crate::util::{Env, write_atomic};
+    use crate::util::write_atomic;
 
     fn dirs(state: &Path) -> Dirs {
         let env = Env::from_pairs([("MCPX_STATE_DIR", state), ("HOME", Path::new("/nonexistent"))]);

@@ -35,6 +35,15 @@ pub static SELECTION: Record = Record {
     ],
 };
 
+static GIT: Record = Record {
+    name: "GitEnvironment",
+    fields: &[
+        maybe("dir", Shape::Text, "`GIT_DIR`; a relative path is meant from `cwd`, as in the others"),
+        maybe("workTree", Shape::Text, "`GIT_WORK_TREE`"),
+        maybe("commonDir", Shape::Text, "`GIT_COMMON_DIR`"),
+    ],
+};
+
 /// Who is calling.
 pub static CONTEXT: Record = Record {
     name: "Context",
@@ -44,6 +53,7 @@ pub static CONTEXT: Record = Record {
         maybe("parentSessionId", Shape::Text, "the session that spawned this one"),
         maybe("ephemeral", Shape::Boolean, "the session key was minted for this alone"),
         maybe("cwd", Shape::Text, "the caller's working directory, absolute"),
+        maybe("git", Shape::Record(&GIT), "what the caller's environment tells git of its repository"),
         maybe("pid", Shape::Integer, "the pid of the caller's mcpx process"),
         maybe("run", Shape::Text, "the run that the call belongs to"),
         maybe(
@@ -91,6 +101,7 @@ static DAEMON: Record = Record {
         always("connections", Shape::Integer, "how many connections are open"),
         always("detached", Shape::Boolean, "a command started it; it leaves when idle"),
         maybe("problem", Shape::Record(&ERROR), "why the configuration on disk is not the one in use"),
+        maybe("restart", TEXTS, "settings whose new value needs a restart of the daemon"),
         maybe("warnings", TEXTS, "what is odd in the configuration"),
     ],
 };
@@ -584,6 +595,7 @@ pub static RAN: Record = Record {
         maybe("result", Shape::Any, "the program's value"),
         always("results", Shape::List(&Shape::Any), "what it emitted"),
         always("logs", Shape::List(&Shape::Record(&LOG_RECORD)), "its log records"),
+        always("artifacts", Shape::List(&Shape::Record(&ARTIFACT)), "the artifacts that it gave"),
         always("stdout", Shape::Text, "what it wrote to standard output"),
         always("stderr", Shape::Text, "what it wrote to standard error, without records"),
         maybe("error", Shape::Object, "why it failed: kind, message and what is known besides"),
@@ -591,6 +603,51 @@ pub static RAN: Record = Record {
         maybe("hooks", Shape::List(&Shape::Record(&FAILED_HOOK)), "the hooks that failed"),
     ],
 };
+
+const ARTIFACT_FIELDS: &[Field] = &[
+    always("uri", Shape::Text, "`mcpx-artifact:ID`"),
+    always("id", Shape::Text, "names it"),
+    always("name", Shape::Text, "its file name"),
+    always("mime", Shape::Text, "its media type"),
+    always("size", Shape::Integer, "how many bytes it has"),
+    always("sha256", Shape::Text, "the SHA-256 of its content, in hexadecimal"),
+    always("at", Shape::Integer, "when it was given"),
+    maybe("run", Shape::Text, "the run that gave it"),
+    maybe("session", Shape::Text, "the session that it belongs to"),
+    maybe("path", Shape::Text, "where its file is, for who is on the daemon's machine"),
+];
+
+/// `artifact` and `removeArtifact`.
+pub static ARTIFACT: Record = Record { name: "Artifact", fields: ARTIFACT_FIELDS };
+
+/// `artifacts`.
+pub static ARTIFACTS: Record = Record {
+    name: "Artifacts",
+    fields: &[
+        always("artifacts", Shape::List(&Shape::Record(&ARTIFACT)), "the oldest first"),
+        always("bytes", Shape::Integer, "how many bytes all content has, each counted once"),
+    ],
+};
+
+/// `storeArtifact` and `uploadArtifact`.
+pub static STORED: Record = Record {
+    name: "Stored",
+    fields: &[
+        maybe("artifact", Shape::Record(&ARTIFACT), "what is kept; absent while more is to come"),
+        maybe("upload", Shape::Text, "what the next part is to name"),
+    ],
+};
+
+/// `sweepArtifacts`.
+pub static SWEPT: Record = Record {
+    name: "Swept",
+    fields: &[
+        always("removed", Shape::List(&Shape::Record(&ARTIFACT)), "what went, the oldest first"),
+        always("freed", Shape::Integer, "how many bytes that made free"),
+        always("left", Shape::Integer, "how many bytes are left"),
+    ],
+};
+
 /// A server's question.
 pub static QUESTION: Record = Record {
     name: "Question",

@@ -56,7 +56,7 @@ pub fn resolve(dir: &Path, env: &Env, dirs: &Dirs) -> Result<Resolved> {
     // A long state path moves the socket: only the info file knows where it is.
     let (socket, endpoint) = match found {
         Some(info) => (info.socket, info.endpoint),
-        None => (info::socket_path(dirs, &config.key), String::new()),
+        None => (info::configured_socket(dirs, &config), String::new()),
     };
     Ok(Resolved {
         socket,

@@ -4,6 +4,7 @@
 use crate::catalog::Grant;
 use crate::config::Selection;
 use crate::observe::log::Trace;
+use crate::pool::GitEnv;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -32,6 +33,9 @@ pub struct CallContext {
     /// The caller's working directory, absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
+    /// What the caller's `GIT_DIR`, `GIT_WORK_TREE` and `GIT_COMMON_DIR` say.
+    #[serde(skip_serializing_if = "GitEnv::is_empty")]
+    pub git: GitEnv,
     /// The pid of the caller's mcpx process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,

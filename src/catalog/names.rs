@@ -63,7 +63,7 @@ pub const RESERVED: &[&str] = &[
 ];
 
 /// What the generated client exports of its own; sorted.
-pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "emit", "log", "paths", "tools"];
+pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "artifact", "emit", "log", "paths", "tools"];
 
 /// Properties that JavaScript itself asks objects for, and calls: `await x` calls
 /// `x.then`, `JSON.stringify(x)` calls `x.toJSON`. No namespace or tool is reached by

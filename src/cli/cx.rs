@@ -16,6 +16,7 @@ use crate::daemon::{self, Inline};
 use crate::error::{Error, Kind, Result};
 use crate::observe::log::Trace;
 use crate::paths::Dirs;
+use crate::pool::GitEnv;
 use crate::settings::{self, Carried, Layers, PresetFlag, Scope, Settings, Source, Taken};
 use crate::util::Env;
 use std::cell::Cell;
@@ -369,14 +370,16 @@ impl Cx {
             );
         }
         let session_id = inherited("MCPX_SESSION_ID");
+        let far = find::is_far(&self.world()?.settings);
         Ok(CallContext {
             session: typed.or_else(|| session_id.clone()).or_else(|| inherited("MCPX_SESSION")),
             session_id,
             parent_session_id: inherited("MCPX_PARENT_SESSION_ID"),
             ephemeral: false,
             cwd: Some(self.world()?.cwd.clone()),
-            // On another machine it is somebody else's.
-            pid: (!find::is_far(&self.world()?.settings)).then(std::process::id),
+            // On another machine these are somebody else's.
+            git: if far { GitEnv::default() } else { GitEnv::of(&self.env) },
+            pid: (!far).then(std::process::id),
             run: inherited("MCPX_RUN"),
             selection: Some(SelectedProfiles::from(&self.world()?.selection)),
             trace: self.trace(),

@@ -1,5 +1,6 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
+use super::artifacts;
 use super::calling;
 use super::discover;
 use super::events::Event;
@@ -170,6 +171,13 @@ fn dispatch(
         _ => {}
     }
     match op.id {
+        Id::Artifact => artifacts::show(daemon, &params.parse(op)?),
+        Id::ArtifactContent => artifacts::content(daemon, &params.parse(op)?),
+        Id::Artifacts => artifacts::list(daemon, &params.parse(op)?),
+        Id::RemoveArtifact => artifacts::remove(daemon, &params.parse(op)?),
+        Id::StoreArtifact => artifacts::store(daemon, params.parse(op)?, asker),
+        Id::SweepArtifacts => artifacts::sweep(daemon),
+        Id::UploadArtifact => artifacts::upload(daemon, op, params),
         Id::Call => calling::call(daemon, params.parse(op)?, asker),
         Id::Channel => match asker.origin {
             Origin::Unix(_) => {
@@ -321,11 +329,16 @@ pub(super) fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>
         run.touch();
     }
     let mut caller = runs::caller(context);
+    if let (true, Some(run)) = (caller.git.is_empty(), &run)
+        && caller.cwd == run.caller.cwd
+    {
+        caller.git.clone_from(&run.caller.git);
+    }
     if let (true, Some(run)) = (caller.trace.is_empty(), &run) {
         caller.trace.clone_from(&run.caller.trace);
     }
     if !caller.session.is_empty() {
-        daemon.sessions.touch_of(&caller);
+        daemon.sessions.touch_of(&caller, &daemon.runs);
         return (caller, false);
     }
     // A program that a run started calls by itself: it belongs to the run.
@@ -350,7 +363,7 @@ fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<
     let mut limits = limits(daemon, &wanted.context, asker);
     limits.extend(wanted.tools.map(Arc::new));
     let run = daemon.runs.open(wanted.context, tie, limits, wanted.confined || is_confined(asker))?;
-    daemon.sessions.touch_of(&run.caller);
+    daemon.sessions.touch_of(&run.caller, &daemon.runs);
     run.carry(asker.carried.clone());
     if wanted.interactive {
         run.attend();
@@ -420,6 +433,9 @@ fn status(daemon: &Daemon) -> Value {
     });
     if let Some(problem) = &current.problem {
         described["problem"] = problem.to_json();
+    }
+    if !current.restart.is_empty() {
+        described["restart"] = json!(current.restart);
     }
     let warnings: Vec<String> =
         current.config.warnings.iter().cloned().chain(daemon.pool.warnings()).collect();

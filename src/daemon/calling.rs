@@ -5,6 +5,7 @@ use super::answers::{caller_of, json_of, limits};
 use super::asks::tasks::{Task, Waited};
 use super::asks::{self, About};
 use super::call_stream::{self, News};
+use super::references::{self, Called};
 use super::router::{Asker, Done, Origin, Response};
 use super::runs;
 use super::selection::selection;
@@ -121,6 +122,10 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
     let call_timeout = asker.carried.get(limit).or_else(|| of_run.get(limit));
     let check = &settings::MCP_VALIDATE_ARGUMENTS;
     let validate = asker.carried.get(check).or_else(|| of_run.get(check));
+    let way = &settings::ARTIFACTS_RESULTS;
+    let way = asker.carried.get(way).or_else(|| of_run.get(way));
+    let from = &settings::ARTIFACTS_RESULTS_FROM;
+    let from = asker.carried.get(from).or_else(|| of_run.get(from));
     let limits = limits(daemon, &call.context, asker);
     let current = daemon.current();
     let permit = |schema: &ServerSchema, tool: &Tool| {
@@ -149,7 +154,13 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
     if own {
         daemon.pool.end_session(&caller.session);
     }
-    outcome
+    if way.unwrap_or_else(|| current.settings.get(&settings::ARTIFACTS_RESULTS)) == "inline" {
+        return outcome;
+    }
+    let from = from.unwrap_or_else(|| current.settings.get(&settings::ARTIFACTS_RESULTS_FROM));
+    let called =
+        Called { tool: &call.tool, run: caller.run.clone(), session: (!own).then(|| caller.session.clone()) };
+    outcome.map(|result| references::replaced(daemon, result, &called, from))
 }
 
 /// What a call needs should its server ask something.

@@ -4,7 +4,6 @@
 
 use super::follow::Watched;
 use super::http;
-use super::media::Media;
 use super::names::Names;
 use super::recording;
 use super::state::{Current, Daemon};
@@ -61,6 +60,8 @@ pub struct Life {
     pub dir: PathBuf,
     /// The settings that the command line gave.
     pub flags: Vec<FlagValue>,
+    /// The settings that it started with: those that are taken at start alone stay at these.
+    pub booted: Settings,
     /// What was set while it runs.
     pub overrides: Vec<RuntimeValue>,
     /// It says nothing of its own life.
@@ -69,8 +70,6 @@ pub struct Life {
     pub trimmed: bool,
     /// How long calls in flight may take to end once it is to stop.
     pub drain: Duration,
-    /// Looks after files that nobody is to keep.
-    pub media: Media,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
     pub again: bool,
 }
@@ -102,6 +101,14 @@ pub fn settings_of(
     layers.presets = settings::expand_presets(&layers, &takes)?;
     layers.presets.retain(|entry| !entry.key.is_some_and(of_calls));
     Settings::resolve(layers)
+}
+
+/// The settings whose new value a daemon takes only when it starts anew.
+fn waiting(booted: &Settings, now: &Settings) -> Vec<&'static str> {
+    let of_daemon = settings::ALL.iter().filter(|d| d.scope() == settings::Scope::Daemon);
+    let cold = of_daemon.filter(|d| !d.hot() && !d.spec().bootstrap).map(|d| d.key());
+    let value = |settings: &Settings, key| settings.explain(key).map(|row| row.value);
+    cold.filter(|key| value(booted, key) != value(now, key)).collect()
 }
 
 /// Takes over the level of the log.
@@ -194,8 +201,7 @@ impl Life {
         if daemon.origin.pid == FIRST_PROCESS {
             proc::reap_strays();
         }
-        self.media
-            .look_after(&daemon.origin.dirs.media(), current.settings.get(&settings::OUTPUT_MEDIA_KEEP));
+        daemon.artifacts.look_after(daemon);
     }
 
     /// Nobody has needed a daemon that a command started for `autostart.idleExit`.
@@ -294,6 +300,7 @@ impl Life {
             socket: before.socket.clone(),
             endpoint: before.endpoint.clone(),
             token: before.token.clone(),
+            restart: before.restart.clone(),
             problem,
             ..current
         });
@@ -329,6 +336,7 @@ impl Life {
         Ok(Some(Current {
             endpoint: before.endpoint.clone(),
             token: before.token.clone(),
+            restart: waiting(&self.booted, &settings),
             ..Current::new(config, settings)
         }))
     }
@@ -336,11 +344,12 @@ impl Life {
     /// Puts a configuration in force under its own names; the old names are kept for a while.
     fn apply(&mut self, before: &Current, next: Current) -> Result<()> {
         let key = next.config.key.clone();
-        let names = match self.earlier.iter().position(|(names, _)| names.key == key) {
+        let mut names = match self.earlier.iter().position(|(names, _)| names.key == key) {
             // An edit that was undone: we have these names still.
             Some(at) => self.earlier.remove(at).0,
             None => {
-                let mut names = Names::take(&self.daemon.origin.dirs, &key, Duration::ZERO)?;
+                let chosen = next.settings.get(&settings::DAEMON_SOCKET);
+                let mut names = self.names.take_beside(&self.daemon.origin.dirs, &key, &chosen)?;
                 names.listen(&self.daemon)?;
                 names
             }
@@ -358,8 +367,15 @@ impl Life {
         if let Err(error) = self.names.publish(&moved) {
             log::warn(&error);
         }
+        if next.restart != before.restart && !next.restart.is_empty() {
+            log::warn(format_args!(
+                "the new value of {} needs a restart: mcpx restart --daemon",
+                next.restart.join(", ")
+            ));
+        }
         self.put_in_force(next);
         self.daemon.pool.keep_warm();
+        names.take_over(&mut self.names);
         let old = std::mem::replace(&mut self.names, names);
         self.earlier.push((old, Instant::now() + grace));
         if let Some(file) = &self.daemon.logs.file {

@@ -2,6 +2,7 @@
 //! Never names the command line; prints nothing.
 
 mod answers;
+mod artifacts;
 mod asks;
 mod call_stream;
 mod calling;
@@ -18,15 +19,16 @@ mod follow;
 mod hooks;
 mod http;
 mod inline;
+mod intake;
 mod left;
 mod logfile;
 pub mod mcp_endpoint;
-mod media;
 mod names;
 mod offers;
 mod peers;
 mod places;
 mod recording;
+mod references;
 mod router;
 mod runs;
 mod selection;
@@ -46,7 +48,6 @@ use self::events::{Event, Life};
 use self::follow::Watched;
 pub use self::hooks::rows as declared_rows;
 pub use self::left::guard;
-use self::media::Media;
 use self::names::Names;
 use self::peers::Peers;
 use self::recording::Logs;
@@ -174,7 +175,10 @@ fn boot(
     let bound = if inline { None } else { http::Bound::new(&settings)? };
     let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
     let origin = Origin::new(detached, dirs, env);
-    let mut names = Names::take(&origin.dirs, &config.key, patience)?;
+    // A daemon inside a command is nobody else's to find.
+    let chosen = if inline { String::new() } else { settings.get(&settings::DAEMON_SOCKET) };
+    let mut names = Names::take(&origin.dirs, &config.key, &chosen, patience)?;
+    let booted = settings.clone();
     let mut current = Current::new(config, settings);
     current.socket.clone_from(&names.socket);
     if let Some(bound) = &bound {
@@ -220,8 +224,8 @@ fn boot(
         watched,
         dir,
         flags,
+        booted,
         overrides: Vec::new(),
-        media: Media::default(),
         again: false,
         quiet: inline,
         trimmed: false,

@@ -26,7 +26,7 @@ pub struct Names {
     /// The socket.
     pub socket: PathBuf,
     info: PathBuf,
-    /// Which file the socket is: at the end another may have its name.
+    /// Which file the socket is: at the end another may have its name. No file's where it is others' to remove.
     inode: (u64, u64),
     /// Held for as long as the names are ours.
     lock: FileLock,
@@ -43,12 +43,59 @@ enum State {
 }
 
 impl Names {
-    /// Takes the names of a key. A daemon that is just stopping is waited for, so long.
+    /// Takes the names of a key: with a socket that was `chosen`, else one of the key's own. A
+    /// daemon that is just stopping is waited for, so long.
     ///
     /// # Errors
     /// `Unavailable` when a live daemon has them, or a file cannot be made.
-    pub fn take(dirs: &Dirs, key: &str, patience: Duration) -> Result<Names> {
-        let socket = info::socket_path(dirs, key);
+    pub fn take(dirs: &Dirs, key: &str, chosen: &str, patience: Duration) -> Result<Names> {
+        let mut names = Names::unbound(dirs, key, chosen, patience)?;
+        match names.socket.parent() {
+            Some(dir) if !chosen.is_empty() => paths::make_private(dir).map_err(|e| {
+                Error::new(Kind::Unavailable, format!("making the directory {}: {e}", dir.display()))
+                    .hint("daemon.socket says that the daemon's socket is there")
+            })?,
+            Some(dir) if dir != dirs.state => private(dir)?,
+            _ => {}
+        }
+        let bound = bind(&names.socket).map_err(|e| match (chosen.is_empty(), e.kind()) {
+            (true, _) | (_, Kind::Refused) => e,
+            (false, _) => Error::new(e.kind(), e.message()).hint(
+                "daemon.socket says so; each configuration needs one of its own, at most 100 bytes long, \
+                 and mcpx daemons shows who listens where",
+            ),
+        });
+        let (listener, inode) = match bound {
+            Ok(bound) => bound,
+            Err(e) => {
+                names.lock.remove();
+                return Err(e);
+            }
+        };
+        (names.state, names.inode) = (State::Bound(listener), inode);
+        Ok(names)
+    }
+
+    /// As [`Names::take`], for a daemon that has other names: where the socket stays the same it is
+    /// shared until [`Names::take_over`].
+    pub fn take_beside(&self, dirs: &Dirs, key: &str, chosen: &str) -> Result<Names> {
+        match Path::new(chosen) == self.socket {
+            true => Names::unbound(dirs, key, chosen, Duration::ZERO),
+            false => Names::take(dirs, key, chosen, Duration::ZERO),
+        }
+    }
+
+    /// Takes over the socket of names that were in force, where it is the same.
+    pub fn take_over(&mut self, before: &mut Names) {
+        if self.socket == before.socket && matches!(self.state, State::Closed) {
+            self.state = std::mem::replace(&mut before.state, State::Closed);
+            self.inode = std::mem::take(&mut before.inode);
+        }
+    }
+
+    /// The names of a key without a socket to serve.
+    fn unbound(dirs: &Dirs, key: &str, chosen: &str, patience: Duration) -> Result<Names> {
+        let socket = if chosen.is_empty() { info::socket_path(dirs, key) } else { chosen.into() };
         let info = info::info_path(dirs, key);
         let lock = lock(dirs, key, &info, patience)?;
         // With the lock held no daemon of ours is there; one that has no lock of this kind may be.
@@ -59,13 +106,7 @@ impl Names {
         {
             return Err(running(Some(&found)));
         }
-        if let Some(dir) = socket.parent()
-            && dir != dirs.state
-        {
-            private(dir)?;
-        }
-        let (listener, inode) = bind(&socket)?;
-        Ok(Names { key: key.to_owned(), socket, info, inode, lock, state: State::Bound(listener) })
+        Ok(Names { key: key.to_owned(), socket, info, inode: (0, 0), lock, state: State::Closed })
     }
 
     /// Begins to serve connections.
@@ -132,7 +173,7 @@ pub fn remove_of(dirs: &Dirs, pid: u32, start_ticks: u64) {
         if let Some(key) = name.and_then(|n| n.strip_prefix("daemon-"))
             && (found.pid, found.start_ticks) == (pid, start_ticks)
         {
-            info::remove_stale(dirs, key, (pid, start_ticks));
+            info::clear(dirs, key, Some((pid, start_ticks)));
         }
     }
 }
@@ -216,7 +257,7 @@ mod tests {
         dirs
     }
     fn take(dirs: &Dirs) -> Result<Names> {
-        Names::take(dirs, "k", Duration::from_millis(20))
+        Names::take(dirs, "k", "", Duration::from_millis(20))
     }
     fn refusal(dirs: &Dirs) -> Error {
         take(dirs).err().expect("the names cannot be taken")
@@ -275,6 +316,30 @@ mod tests {
         fs::write(&socket, "mine").unwrap();
         assert_eq!(refusal(&dirs).kind(), Kind::Refused);
         assert_eq!(fs::read(&socket).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn a_socket_that_was_chosen_is_bound_and_moves_to_the_next_names_with_its_clients() {
+        let dir = Scratch::new("names");
+        let dirs = dirs(&dir.path("s"), &dir.path("r"));
+        let chosen = dir.path("new/fixed.sock");
+        let chosen = chosen.to_str().unwrap();
+        let mut first = Names::take(&dirs, "k", chosen, Duration::ZERO).unwrap();
+        assert_eq!((first.socket.to_str(), mode(&first.socket)), (Some(chosen), 0o600));
+        // Another configuration with the same socket is told whose it is.
+        let error = Names::take(&dirs, "other", chosen, Duration::ZERO).err().unwrap();
+        assert!(error.hint_text().unwrap().contains("one of its own"), "{error}");
+        assert!(!info::lock_path(&dirs, "other").exists());
+        let mut second = first.take_beside(&dirs, "k2", chosen).unwrap();
+        second.take_over(&mut first);
+        first.give_back();
+        assert!(UnixStream::connect(chosen).is_ok(), "the socket outlives the names that it had");
+        let third = second.take_beside(&dirs, "k3", "").unwrap();
+        assert!(third.socket.starts_with(&dirs.state) && third.socket.exists());
+        third.give_back();
+        second.give_back();
+        assert!(!Path::new(chosen).exists());
+        assert_eq!(fs::read_dir(&dirs.state).unwrap().count(), 0);
     }
 
     #[test]

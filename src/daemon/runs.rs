@@ -86,6 +86,10 @@ impl Run {
         let process = proc::start_ticks(pid).map(|ticks| (pid, ticks));
         *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
     }
+    /// Its program sees the files that the daemon sees, and is kept from none of them: it came by the socket, or the daemon runs it.
+    pub fn shares_files(&self) -> bool {
+        matches!(self.tie, Tie::Peer(_) | Tie::Own) && !self.confined
+    }
     fn process(&self) -> Option<(u32, u64)> {
         *self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -206,6 +210,11 @@ impl Runs {
         let open = self.lock();
         let of = open.values().filter(|r| r.caller.ephemeral && r.caller.session == session);
         of.flat_map(|r| r.limits.iter().cloned()).collect()
+    }
+
+    /// Whether a session was made for a run that is open, and ends with it.
+    pub fn is_of_a_run(&self, session: &str) -> bool {
+        self.lock().values().any(|r| r.caller.ephemeral && r.caller.session == session)
     }
 
     /// Closes a run, and those that its token has opened; the sessions that end with them.
@@ -340,6 +349,7 @@ pub fn caller(context: CallContext) -> Caller {
         parent_session_id: context.parent_session_id,
         ephemeral: context.ephemeral,
         cwd: context.cwd,
+        git: context.git,
         pid: context.pid,
         run: context.run,
         trace: context.trace,

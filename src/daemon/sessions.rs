@@ -4,6 +4,7 @@
 //!
 //! The lock is held for look-ups, never while anything is started or stopped.
 
+use super::runs::Runs;
 use super::state::Daemon;
 use crate::api::wire::SessionRow;
 use crate::error::{Error, Kind, Result};
@@ -50,13 +51,13 @@ impl Session {
 pub struct Sessions(Mutex<HashMap<String, Session>>);
 
 impl Sessions {
-    /// Notes whose session is being used: the caller's, unless that ends with its run, and the one that spawned it.
-    pub fn touch_of(&self, caller: &Caller) {
-        if !caller.ephemeral && !caller.session.is_empty() {
-            self.touch(&caller.session);
-        }
-        if let Some(parent) = caller.parent_session_id.as_deref().filter(|p| !p.is_empty()) {
-            self.touch(parent);
+    /// Notes whose session is being used: the caller's and the one that spawned it, as far as they
+    /// do not end with a run. A command inside a script names the session of the script's run.
+    pub fn touch_of(&self, caller: &Caller, runs: &Runs) {
+        let own = Some(caller.session.as_str()).filter(|_| !caller.ephemeral);
+        let lasting = |session: &&str| !session.is_empty() && !runs.is_of_a_run(session);
+        for session in own.into_iter().chain(caller.parent_session_id.as_deref()).filter(lasting) {
+            self.touch(session);
         }
     }
 

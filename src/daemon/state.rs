@@ -1,5 +1,6 @@
 //! What all threads of the daemon share. Knows nothing of connections' bytes.
 
+use super::artifacts::Artifacts;
 use super::asks::tasks::Tasks;
 use super::asks::{self, Questions};
 use super::events::Event;
@@ -55,6 +56,8 @@ pub struct Daemon {
     pub questions: Arc<Questions>,
     /// The calls that go on without their callers.
     pub tasks: Tasks,
+    /// What is kept of scripts and tools.
+    pub artifacts: Artifacts,
     /// The connections of the unix socket.
     pub peers: Arc<Peers>,
     /// How many connections may be open.
@@ -110,6 +113,8 @@ pub struct Current {
     pub limits: Limits,
     /// How long a write may make no progress.
     pub write_timeout: Option<Duration>,
+    /// Settings whose value in the configuration needs a restart of the daemon to be in force.
+    pub restart: Vec<&'static str>,
     /// Why the configuration on disk is not the one in use.
     pub problem: Option<Error>,
 }
@@ -137,6 +142,7 @@ impl Current {
             socket: PathBuf::new(),
             endpoint: String::new(),
             token: String::new(),
+            restart: Vec::new(),
             problem: None,
         }
     }
@@ -274,6 +280,7 @@ impl Daemon {
             exec: Slots::default(),
             questions: Questions::new(pool.bus().clone()),
             tasks: Tasks::new(pool.bus().clone()),
+            artifacts: Artifacts::new(&origin.dirs),
             pool,
             sessions: Sessions::default(),
             peers,

@@ -95,8 +95,10 @@ impl Home {
     /// What is in the state directory, but for logs.
     pub fn state_files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.dirs.state).into_iter().flatten().flatten();
-        let mut names: Vec<String> =
-            entries.map(|e| e.file_name().into_string().unwrap()).filter(|n| !n.contains(".log")).collect();
+        let mut names: Vec<String> = entries
+            .map(|e| e.file_name().into_string().unwrap())
+            .filter(|n| !n.contains(".log") && n != "artifacts")
+            .collect();
         names.sort();
         names
     }

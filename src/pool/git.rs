@@ -1,7 +1,9 @@
 //! Answers two git questions from the file system alone: which work tree a
-//! directory is in, and which repository that work tree shares. Runs no git,
-//! reads no git configuration, and knows nothing of the caller's `GIT_DIR`.
+//! directory is in, and which repository that work tree shares. Runs no git, and
+//! reads of git's configuration only what the repository's own file says of its work tree.
 
+use crate::util::Env;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -10,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// A `.git` file, `commondir` and `HEAD` each hold one short line; more than
 /// this is something else.
 const POINTER_LIMIT: u64 = 8 * 1024;
+
+/// How much is read of a repository's configuration, in which `core` comes first.
+const CONFIG_LIMIT: u64 = 256 * 1024;
 
 /// The repository that a directory belongs to. All paths have their links resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,13 +25,70 @@ pub(super) struct Repo {
     pub common: PathBuf,
 }
 
-/// The repository of `dir`, an absolute path whose links are resolved. `None`
-/// outside of any, and where a `.git` file points to nothing: there git itself
-/// gives up rather than look further up.
+/// What a caller's environment tells git of its repository. Paths are as the variables say them:
+/// relative ones are meant from the caller's directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GitEnv {
+    /// `GIT_DIR`: the repository, instead of looking for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
+    /// `GIT_WORK_TREE`: the top of the work tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work_tree: Option<PathBuf>,
+    /// `GIT_COMMON_DIR`: what the work trees share, where it is not as the repository says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub common_dir: Option<PathBuf>,
+}
+
+impl GitEnv {
+    /// What an environment says. A variable that is set but empty says nothing here; git gives up then.
+    pub fn of(env: &Env) -> GitEnv {
+        let path = |name| env.get(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        GitEnv { dir: path("GIT_DIR"), work_tree: path("GIT_WORK_TREE"), common_dir: path("GIT_COMMON_DIR") }
+    }
+    /// Nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == GitEnv::default()
+    }
+}
+
+/// The repository of `dir`, an absolute path whose links are resolved, for a caller whose
+/// environment says `said`. `None` outside of any, and where a variable, or a `.git` file, points
+/// to nothing: there git itself gives up rather than look further up.
+pub(super) fn discover(dir: &Path, said: &GitEnv) -> Option<Repo> {
+    let named = |path: &PathBuf| fs::canonicalize(dir.join(path)).ok();
+    // git(1): with GIT_DIR alone the working directory is the top of the work tree.
+    let (own, found) = match &said.dir {
+        Some(path) => {
+            let path = named(path)?;
+            let own = if path.is_file() { pointed_to(&path, path.parent()?)? } else { path };
+            (Some(own).filter(|own| is_git_dir(own))?, Some(dir.to_path_buf()))
+        }
+        None => look_up(dir)?,
+    };
+    let common = match &said.common_dir {
+        Some(path) => named(path)?,
+        None => common_of(&own)?,
+    };
+    let top = match &said.work_tree {
+        Some(path) => Some(named(path)?),
+        // A linked work tree has its own place, whatever the repository's configuration says of the first.
+        None if found.is_none() || own.join("commondir").is_file() => found,
+        None => match configured(&own) {
+            Core { work_tree: Some(path), .. } => Some(fs::canonicalize(own.join(path)).ok()?),
+            Core { bare: true, .. } => None,
+            Core { .. } => found,
+        },
+    };
+    Some(Repo { top, common })
+}
+
+/// A repository's own directory, and the top of its work tree where it has one.
 ///
 /// Like git, the search does not cross into another file system
 /// (`GIT_DISCOVERY_ACROSS_FILESYSTEM` in git's own manual).
-pub(super) fn discover(dir: &Path) -> Option<Repo> {
+fn look_up(dir: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
     let device = fs::metadata(dir).ok()?.dev();
     for at in dir.ancestors() {
         match fs::metadata(at) {
@@ -36,20 +98,72 @@ pub(super) fn discover(dir: &Path) -> Option<Repo> {
         let dot = at.join(".git");
         if let Ok(meta) = fs::metadata(&dot) {
             if meta.is_file() {
-                let own = pointed_to(&dot, at)?;
-                return Some(Repo { top: Some(at.to_path_buf()), common: common_of(&own)? });
+                return Some((pointed_to(&dot, at)?, Some(at.to_path_buf())));
             }
             if is_git_dir(&dot) {
-                let own = fs::canonicalize(&dot).ok()?;
-                return Some(Repo { top: Some(at.to_path_buf()), common: common_of(&own)? });
+                return Some((fs::canonicalize(&dot).ok()?, Some(at.to_path_buf())));
             }
         }
         // A bare repository, or the inside of a `.git` directory.
         if is_git_dir(at) {
-            return Some(Repo { top: None, common: common_of(at)? });
+            return Some((at.to_path_buf(), None));
         }
     }
     None
+}
+
+/// What a repository's configuration says of its work tree.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Core {
+    bare: bool,
+    work_tree: Option<PathBuf>,
+}
+
+/// Reads `core.bare` and `core.worktree` (git-config(1), "Syntax") of the file `config`; what it includes is passed over.
+fn configured(git_dir: &Path) -> Core {
+    let mut text = String::new();
+    let read = fs::File::open(git_dir.join("config")).ok();
+    let read = read.and_then(|file| file.take(CONFIG_LIMIT).read_to_string(&mut text).ok());
+    if read.is_none() {
+        return Core::default();
+    }
+    let (mut core, mut within) = (Core::default(), false);
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            within = section.split(']').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("core"));
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, "true"));
+        match key.trim().to_ascii_lowercase().as_str() {
+            "bare" if within => {
+                let word = unquoted(value).to_ascii_lowercase();
+                core.bare = matches!(word.as_str(), "true" | "yes" | "on" | "1");
+            }
+            "worktree" if within => core.work_tree = Some(PathBuf::from(unquoted(value))),
+            _ => {}
+        }
+    }
+    core
+}
+
+/// A value of git's configuration: quotes and comments taken away, escapes resolved.
+fn unquoted(value: &str) -> String {
+    let (mut out, mut quoted) = (String::new(), false);
+    let mut chars = value.trim().chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '#' | ';' if !quoted => break,
+            '\\' => match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some(c) => out.push(c),
+                None => {}
+            },
+            c => out.push(c),
+        }
+    }
+    if quoted { out } else { out.trim_end().to_owned() }
 }
 
 /// What a `.git` file names: `gitdir: <path>`, relative to where the file is.
@@ -94,8 +208,17 @@ mod tests {
     use std::process::{Command, Stdio};
 
     /// Runs git where these tests compare with it.
-    #[allow(clippy::disallowed_methods, reason = "a test that compares with the real git")]
     fn git(dir: &Path, args: &[&str]) -> String {
+        git_in(dir, args, &GitEnv::default())
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a test that compares with the real git")]
+    fn git_in(dir: &Path, args: &[&str], said: &GitEnv) -> String {
+        let said = [
+            ("GIT_DIR", &said.dir),
+            ("GIT_WORK_TREE", &said.work_tree),
+            ("GIT_COMMON_DIR", &said.common_dir),
+        ];
         let out = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
             .args(["-c", "protocol.file.allow=always", "-c", "safe.directory=*"])
@@ -104,6 +227,7 @@ mod tests {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("HOME", dir)
             .env_remove("GIT_DIR")
+            .envs(said.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))))
             .stdin(Stdio::null())
             .output()
             .expect("git runs");
@@ -112,10 +236,12 @@ mod tests {
     }
 
     /// What git itself says of `dir`: the same two answers.
-    fn according_to_git(dir: &Path) -> Repo {
-        let inside = git(dir, &["rev-parse", "--is-inside-work-tree"]) == "true";
-        let top = inside.then(|| PathBuf::from(git(dir, &["rev-parse", "--show-toplevel"])));
-        let common = dir.join(git(dir, &["rev-parse", "--git-common-dir"]));
+    fn according_to_git(dir: &Path, said: &GitEnv) -> Repo {
+        let ask = |what| git_in(dir, &["rev-parse", what], said);
+        // It knows the top of a work tree that is named from outside of it as well.
+        let inside = ask("--is-inside-work-tree") == "true" || said.work_tree.is_some();
+        let top = inside.then(|| PathBuf::from(ask("--show-toplevel")));
+        let common = dir.join(ask("--git-common-dir"));
         Repo { top, common: fs::canonicalize(common).unwrap() }
     }
 
@@ -151,24 +277,76 @@ mod tests {
             "main/.git/hooks",
         ] {
             let dir = at(dir);
-            assert_eq!(discover(&dir), Some(according_to_git(&dir)), "{}", dir.display());
+            let none = GitEnv::default();
+            assert_eq!(discover(&dir, &none), Some(according_to_git(&dir, &none)), "{}", dir.display());
         }
-        assert_eq!(discover(&at("main")).unwrap().common, discover(&at("second")).unwrap().common);
-        assert_ne!(discover(&at("main")).unwrap().common, discover(&at("main/sub")).unwrap().common);
+        let common = |name: &str| discover(&at(name), &GitEnv::default()).unwrap().common;
+        assert_eq!(common("main"), common("second"));
+        assert_ne!(common("main"), common("main/sub"));
+    }
+
+    #[test]
+    fn it_agrees_with_git_on_what_the_environment_and_the_configuration_say() {
+        let tmp = TempDir::new("gitenv");
+        let at = |name: &str| tmp.path().join(name);
+        for dir in ["main", "tree/deep", "odd \"one\" # two", "moved", "moved-bare"] {
+            fs::create_dir_all(at(dir)).unwrap();
+        }
+        git(&at("main"), &["init", "-q"]);
+        git(&at("main"), &["commit", "-q", "--allow-empty", "-m", "one"]);
+        git(&at("main"), &["worktree", "add", "-q", "../second", "-b", "second"]);
+        git(tmp.path(), &["clone", "-q", "--bare", "main", "bare.git"]);
+        git(&at("moved"), &["init", "-q"]);
+        git(&at("moved-bare"), &["init", "-q"]);
+        git(&at("moved-bare"), &["config", "core.bare", "true"]);
+        let said = |dir: Option<&str>, tree: Option<&str>| GitEnv {
+            dir: dir.map(PathBuf::from),
+            work_tree: tree.map(PathBuf::from),
+            common_dir: None,
+        };
+        let absolute = at("main/.git").to_string_lossy().into_owned();
+        for (dir, said) in [
+            ("tree/deep", said(Some("../../main/.git"), Some(".."))),
+            ("tree/deep", said(Some(&absolute), None)),
+            ("main", said(None, Some("../tree"))),
+            ("bare.git", said(None, Some("../tree"))),
+            ("tree", said(Some("../bare.git"), Some("."))),
+            ("tree", said(Some("../second/.git"), None)),
+            ("moved-bare", said(None, None)),
+        ] {
+            let dir = at(dir);
+            assert_eq!(
+                discover(&dir, &said),
+                Some(according_to_git(&dir, &said)),
+                "{} {said:?}",
+                dir.display()
+            );
+        }
+        for tree in ["../../tree", "../../odd \"one\" # two"] {
+            git(&at("moved"), &["config", "core.worktree", tree]);
+            let repo = discover(&at("moved"), &GitEnv::default()).unwrap();
+            assert_eq!(
+                repo.top.unwrap(),
+                PathBuf::from(git(&at("moved"), &["rev-parse", "--show-toplevel"]))
+            );
+        }
+        for nowhere in [said(Some("none"), None), said(None, Some("none"))] {
+            assert_eq!(discover(&at("main"), &nowhere), None, "{nowhere:?}");
+        }
     }
 
     #[test]
     fn what_is_no_repository_is_none() {
         let tmp = TempDir::new("nogit");
         let dir = tmp.path();
-        assert_eq!(discover(dir), None);
-        assert_eq!(discover(&dir.join("missing")), None);
+        assert_eq!(discover(dir, &GitEnv::default()), None);
+        assert_eq!(discover(&dir.join("missing"), &GitEnv::default()), None);
         fs::create_dir(dir.join(".git")).unwrap();
-        assert_eq!(discover(dir), None, "an empty .git directory");
+        assert_eq!(discover(dir, &GitEnv::default()), None, "an empty .git directory");
         fs::remove_dir(dir.join(".git")).unwrap();
         fs::write(dir.join(".git"), "gitdir: /nowhere/at/all\n").unwrap();
-        assert_eq!(discover(dir), None, "a .git file that points to nothing");
+        assert_eq!(discover(dir, &GitEnv::default()), None, "a .git file that points to nothing");
         fs::write(dir.join(".git"), "something else\n").unwrap();
-        assert_eq!(discover(dir), None);
+        assert_eq!(discover(dir, &GitEnv::default()), None);
     }
 }

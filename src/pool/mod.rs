@@ -38,6 +38,7 @@ mod ticket;
 
 pub use self::ask::Request;
 pub use self::connect::{About, Asked, Cancel, Connector, Hooks, Options, Progress, Upstream};
+pub use self::git::GitEnv;
 pub use self::manage::InstanceStatus;
 pub use self::schema::{Namespace, STILL_STARTING};
 pub use self::scope::Scope;
@@ -74,6 +75,8 @@ pub struct Caller {
     pub ephemeral: bool,
     /// The caller's working directory, absolute.
     pub cwd: Option<PathBuf>,
+    /// What the caller's environment tells git of its repository.
+    pub git: GitEnv,
     /// The caller's process.
     pub pid: Option<u32>,
     /// The run that the call belongs to.

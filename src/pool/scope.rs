@@ -121,12 +121,14 @@ impl Scope {
             }
             Scope::Worktree => {
                 let dir = directory(caller)?;
-                let top = git::discover(&dir).and_then(|repo| repo.top).ok_or(Missing::WorkTree(dir))?;
+                let top = git::discover(&dir, &caller.git)
+                    .and_then(|repo| repo.top)
+                    .ok_or(Missing::WorkTree(dir))?;
                 Ok(Key::place("worktree", top.clone(), top))
             }
             Scope::Repo => {
                 let dir = directory(caller)?;
-                let repo = git::discover(&dir).ok_or(Missing::Repository(dir))?;
+                let repo = git::discover(&dir, &caller.git).ok_or(Missing::Repository(dir))?;
                 // The first work tree is where a repository's servers run; a bare one has none.
                 let home = match repo.common.file_name() {
                     Some(name) if name == ".git" => repo.common.parent().map(PathBuf::from),
@@ -165,7 +167,9 @@ impl Places {
             Scope::Repo => 2,
             _ => return scope.key(caller),
         };
-        let Some(cwd) = caller.cwd.clone() else { return scope.key(caller) };
+        let Some(cwd) = caller.cwd.clone().filter(|_| caller.git.is_empty()) else {
+            return scope.key(caller);
+        };
         let at = (kind, cwd);
         if let Some((when, key)) = self.lock().get(&at)
             && when.elapsed() < PLACE_KEPT

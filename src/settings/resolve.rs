@@ -101,6 +101,15 @@ impl Settings {
         Ok(rows.remove(0))
     }
 
+    /// The value of one setting by these layers, whatever is wrong with the others.
+    ///
+    /// # Errors
+    /// As [`Settings::resolve`], of this setting alone.
+    pub fn only<T: FromVal>(setting: &'static Setting<T>, layers: &Layers) -> Result<T> {
+        let row = Settings::resolve_one(setting, layers, &mut Err)?;
+        Ok(T::from_val(&row.value).expect("a test resolves every setting with its type"))
+    }
+
     /// The value of a setting.
     pub fn get<T: FromVal>(&self, setting: &Setting<T>) -> T {
         let wanted: *const Setting<T> = setting;

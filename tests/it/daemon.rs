@@ -308,6 +308,95 @@ fn one_in_the_foreground_stays_until_it_is_told() {
 }
 
 #[test]
+fn a_socket_that_the_configuration_names_is_where_its_daemon_listens() {
+    let daemon = json!({"socket": "run/m.sock", "tick": "20ms", "keyGrace": "50ms"});
+    let world = World::demo().setting("daemon", daemon.clone());
+    let socket = world.dir().join("run/m.sock");
+    let resolved = |world: &World| world.mcpx(["--json", "resolve"]).run().json();
+    assert_eq!(resolved(&world)["socket"], json!(socket));
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    assert_eq!(resolved(&world)["running"], true);
+    assert_eq!(world.infos()[0]["socket"], json!(socket));
+    // Where a variable names it, it is that one and no other.
+    let elsewhere = World::new().env("MCPX_SOCKET", &socket);
+    assert_eq!(elsewhere.mcpx(["--json", "status"]).run().json()["daemon"]["socket"], json!(socket));
+    // An edit gives it another key, and the same socket and servers.
+    let world = world.and_fake("fake", &[]);
+    world.mcpx(["call", "demo.counter"]).stdout("2\n").check();
+    wait_until("the earlier names to end", || (world.infos().len() == 1).then_some(()));
+    world.mcpx(["call", "demo.counter"]).stdout("3\n").check();
+    assert_eq!(resolved(&world)["socket"], json!(socket));
+    // Another configuration cannot have it too.
+    let second = World::demo().setting("daemon", json!({"socket": socket}));
+    second.mcpx(["call", "demo.echo", "text=x"]).status(69).stderr_has("one of its own").check();
+    // It moves when the file says so, and goes with the daemon.
+    let world = world.setting("daemon", json!({"tick": "20ms", "keyGrace": "50ms"}));
+    world.mcpx(["call", "demo.counter"]).stdout("4\n").check();
+    wait_until("the socket to be given back", || (!socket.exists()).then_some(()));
+    let world = world.setting("daemon", daemon);
+    world.mcpx(["call", "demo.counter"]).stdout("5\n").check();
+    assert!(socket.exists());
+    let _ = world.mcpx(["stop"]).run();
+    assert!(!socket.exists());
+    // By hand.
+    let running = world.mcpx(["daemon", "--socket", "hand.sock"]).start();
+    let hand = world.dir().join("hand.sock");
+    wait_until("it to listen there", || hand.exists().then_some(()));
+    world.mcpx(["call", "demo.counter", "--socket", "hand.sock"]).stdout("1\n").check();
+    running.signal(libc::SIGTERM);
+    assert_eq!(running.wait().status, 0);
+    assert!(!hand.exists());
+}
+
+#[test]
+fn a_socket_left_by_a_daemon_that_was_killed_is_taken_again_and_pruned() {
+    let world = World::demo().setting("daemon", json!({"socket": "m.sock"}));
+    let socket = world.dir().join("m.sock");
+    let kill = || {
+        let pid = world.daemons()[0].pid;
+        signal(pid, libc::SIGKILL);
+        wait_until("everything to be gone", || world.processes().is_empty().then_some(()));
+    };
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    kill();
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    kill();
+    let said = world.mcpx(["--json", "daemons", "prune"]).run().json();
+    assert!(!socket.exists() && world.infos().is_empty(), "{said}");
+}
+
+#[test]
+fn what_a_daemon_takes_only_at_start_is_said_to_need_a_restart() {
+    let world = World::demo().setting("daemon", json!({"tick": "20ms"}));
+    world.mcpx(["call", "demo.counter"]).stdout("1\n").check();
+    let status = |world: &World| world.mcpx(["--json", "status"]).run().json()["daemon"].clone();
+    assert!(status(&world).get("restart").is_none());
+    let before = world.infos()[0]["endpoint"].clone();
+    let world = world.setting("transport", json!({"listen": "127.0.0.2:0", "writeTimeout": "20s"}));
+    world.mcpx(["call", "demo.counter"]).stdout("2\n").check();
+    assert_eq!(status(&world)["restart"], json!(["transport.listen"]), "the other holds already");
+    assert_eq!(world.infos()[0]["endpoint"], before);
+    world.mcpx(["status"]).stdout_has("transport.listen needs mcpx restart --daemon").check();
+    wait_until("the log to say so", || {
+        let log = world.mcpx(["log", "--grep", "needs a restart"]).any_stderr().run().stdout();
+        log.contains("transport.listen").then_some(())
+    });
+    let _ = world.mcpx(["restart", "--daemon"]).any_stderr().run();
+    assert!(status(&world).get("restart").is_none());
+    assert!(world.infos()[0]["endpoint"].as_str().unwrap().starts_with("http://127.0.0.2:"));
+    // Undone before a restart, nothing waits for one.
+    let world = world.setting("transport", json!({"tcp": false}));
+    let _ = world.mcpx(["reload"]).run();
+    assert_eq!(
+        world.mcpx(["--json", "status"]).run().json()["daemon"]["restart"],
+        json!(["transport.tcp", "transport.listen"])
+    );
+    let world = world.setting("transport", json!({"listen": "127.0.0.2:0"}));
+    let _ = world.mcpx(["reload"]).run();
+    assert!(status(&world).get("restart").is_none());
+}
+
+#[test]
 fn what_keeps_a_daemon_from_starting_says_what_to_do() {
     let world = World::demo();
     world.mcpx(["daemon", "--dir", "/no/such/place"]).status(2).stderr_has("does not exist").check();

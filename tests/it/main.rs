@@ -8,6 +8,7 @@ mod harness;
 
 mod adapters;
 mod apis;
+mod artifacts;
 mod autostart;
 mod big;
 mod browsers;

@@ -1,7 +1,7 @@
 //! Sessions: each has what is its own, lasts as long as it should, and is listed,
 //! kept, recycled and ended by name.
 
-use crate::harness::{World, alive, signal, wait_until};
+use crate::harness::{Runtime, World, alive, signal, wait_until};
 use serde_json::{Value, json};
 
 /// A world whose server `fake` counts for each session by itself.
@@ -232,4 +232,65 @@ fn a_scope_that_cannot_be_resolved_isolates_and_says_once_which_variable_would_h
         status["daemon"]["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("MCPX_CWD") && warnings[0].contains("scope \"repo\""), "{warnings:?}");
+}
+
+#[test]
+fn a_command_inside_a_script_leaves_no_session_behind() {
+    let world = own("session").file(
+        "s.sh",
+        "#!/bin/sh\nmcpx call own.count\nmcpx call own.count\nmcpx run inner.sh\nmcpx call own.count\n",
+    );
+    world.link("mcpx", std::path::Path::new(env!("CARGO_BIN_EXE_mcpx")));
+    world.write("inner.sh", "#!/bin/sh\nmcpx call own.count\n");
+    // They all belong to the run, whose session ends with it.
+    world.mcpx(["run", "s.sh"]).stdout("1\n2\n3\n4\n").check();
+    wait_until("the run's session to end", || sessions(&world).is_empty().then_some(()));
+}
+
+/// Runs the real git.
+fn git(dir: &std::path::Path, args: &[&str]) {
+    let out = std::process::Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+        .args(args)
+        .current_dir(dir)
+        .env("HOME", dir)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .expect("git runs");
+    assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn the_repository_of_a_caller_is_the_one_that_git_takes_there() {
+    let world = own("repo").with(Runtime::Node26).server(
+        "tree",
+        json!({"command": env!("CARGO_BIN_EXE_fake-mcp"), "args": [], "mcpx": {"scope": "worktree"}}),
+    );
+    for dir in ["a", "b", "tree/deep"] {
+        std::fs::create_dir_all(world.dir().join(dir)).unwrap();
+    }
+    for dir in ["a", "b"] {
+        git(&world.dir().join(dir), &["init", "-q"]);
+    }
+    let pid = |server: &str, dir: &str, env: &[(&str, &str)]| {
+        let mut command = world.mcpx(["call", &format!("{server}.pid")]).dir(dir);
+        for (name, value) in env {
+            command = command.env(name, *value);
+        }
+        command.run().stdout()
+    };
+    let (a, b) = (pid("own", "a", &[]), pid("own", "b", &[]));
+    assert_ne!(a, b);
+    let there = [("GIT_DIR", "../../a/.git"), ("GIT_WORK_TREE", "..")];
+    assert_eq!(pid("own", "tree/deep", &there), a);
+    assert_eq!(pid("own", "a", &[("GIT_DIR", "../b/.git")]), b);
+    // One work tree, from within it and from the repository.
+    let tree = pid("tree", "tree/deep", &there);
+    assert_eq!(pid("tree", "a", &[("GIT_WORK_TREE", "../tree")]), tree);
+    assert_ne!(pid("tree", "a", &[]), tree);
+    git(&world.dir().join("a"), &["config", "core.worktree", "../../tree"]);
+    wait_until("the repository to be looked at again", || (pid("tree", "a", &[]) == tree).then_some(()));
+    // A script hands it on with its calls.
+    let script = world.mcpx(["exec", "return await own.pid()"]).dir("tree").env("GIT_DIR", "../b/.git").run();
+    assert_eq!(script.stdout(), b);
 }

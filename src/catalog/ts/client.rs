@@ -73,6 +73,39 @@ export declare const log: {
   error(message: string, fields?: Record<string, unknown>): void;
 };
 
+/** What is kept beyond the run. */
+export interface Artifact {
+  /** `mcpx-artifact:ID`. */
+  readonly uri: string;
+  readonly id: string;
+  readonly name: string;
+  readonly mime: string;
+  /** How many bytes it has. */
+  readonly size: number;
+  /** The SHA-256 of the content, in hexadecimal. */
+  readonly sha256: string;
+  /** When it was given, in milliseconds since 1970. */
+  readonly at: number;
+  readonly run?: string;
+  readonly session?: string;
+  /** Where its file is, on the daemon's machine. */
+  readonly path?: string;
+}
+
+/** Bytes, at once or as a stream of them. */
+export type ArtifactBytes =
+  | ArrayBuffer
+  | ArrayBufferView
+  | { stream(): any }
+  | { getReader(): any }
+  | AsyncIterable<Uint8Array>
+  | Iterable<Uint8Array>;
+
+/** Keeps something beyond the run; the media type is that of the name's extension unless `mime` says it. */
+export declare function artifact(
+  what: { name?: string; mime?: string } & ({ path: string | URL } | { bytes: ArtifactBytes } | { text: string }),
+): Promise<Artifact>;
+
 /** The words after the script's name. */
 export declare const args: string[];
 
@@ -122,11 +155,11 @@ pub fn client_dts<S: AsRef<str>>(servers: &[(S, &ServerSchema)]) -> String {
     out.push_str("};\nexport default tools;\n\n");
     out.push_str("// What a script has without importing anything.\n");
     out.push_str(
-        "declare const client: {\n  tools: typeof tools;\n  emit: typeof emit;\n  log: typeof log;\n",
+        "declare const client: {\n  tools: typeof tools;\n  emit: typeof emit;\n  artifact: typeof artifact;\n  log: typeof log;\n",
     );
     out.push_str("  args: typeof args;\n  paths: typeof paths;\n  ToolError: typeof ToolError;\n};\n");
     out.push_str("declare global {\n");
-    for name in ["tools", "emit", "log", "args", "paths", "ToolError"] {
+    for name in ["tools", "emit", "artifact", "log", "args", "paths", "ToolError"] {
         out.push_str(&format!("  const {name}: (typeof client)[\"{name}\"];\n"));
     }
     for (ident, _) in rows.iter().filter(|(ident, _)| !is_declared(ident)) {

@@ -6,12 +6,11 @@ use super::super::cx::Cx;
 use super::super::table::{Cell, Table, Tone};
 use super::status::since;
 use crate::api::wire::DaemonInfo;
-use crate::api::{self, Client, info, lock::FileLock};
+use crate::api::{self, Client, info};
 use crate::error::Result;
 use crate::paths::Dirs;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -106,7 +105,7 @@ fn list(cx: &mut Cx, found: &[(DaemonInfo, bool, String)]) -> Result<u8> {
 }
 
 fn prune(cx: &mut Cx, dirs: &Dirs) -> Result<u8> {
-    let removed: Vec<PathBuf> = keys(dirs).iter().flat_map(|key| clear(dirs, key)).collect();
+    let removed: Vec<PathBuf> = keys(dirs).iter().flat_map(|key| info::clear(dirs, key, None)).collect();
     if cx.json() {
         cx.out.json(&json!({"ok": true, "removed": removed}))?;
     } else if removed.is_empty() {
@@ -122,7 +121,7 @@ fn prune(cx: &mut Cx, dirs: &Dirs) -> Result<u8> {
 /// Removes the files of every daemon that is gone; returns their paths.
 pub fn clear_stale(dirs: &Dirs, found: &[(DaemonInfo, bool, String)]) -> Vec<PathBuf> {
     let stale = found.iter().filter(|(_, live, _)| !live);
-    stale.flat_map(|(d, ..)| info::remove_stale(dirs, &d.key, (d.pid, d.start_ticks))).collect()
+    stale.flat_map(|(d, ..)| info::clear(dirs, &d.key, Some((d.pid, d.start_ticks)))).collect()
 }
 
 /// The keys that some file of a daemon is named by, its names before an edit among them.
@@ -135,29 +134,4 @@ fn keys(dirs: &Dirs) -> BTreeSet<String> {
         ["json", "sock", "lock"].contains(&kind).then(|| key.to_owned())
     };
     names.filter_map(key).collect()
-}
-
-/// Removes what a daemon that is gone left under a key. Done under its lock, which a live one
-/// holds, so that one that is just taking its place keeps its files. Its log stays.
-fn clear(dirs: &Dirs, key: &str) -> Vec<PathBuf> {
-    let path = info::lock_path(dirs, key);
-    let locked = path.exists();
-    let Ok(Some(lock)) = FileLock::try_now(&path) else { return Vec::new() };
-    let mut removed = Vec::new();
-    let file = info::info_path(dirs, key);
-    // What cannot be read as one of ours is not removed either.
-    let said = info::read(&file).ok().flatten();
-    let live = said.as_ref().is_some_and(|said| info::liveness(dirs, said).0 && said.start_ticks != 0);
-    if !live && (said.is_some() || !file.exists()) {
-        let socket = info::socket_path(dirs, key);
-        let is_socket = std::fs::symlink_metadata(&socket).is_ok_and(|m| m.file_type().is_socket());
-        for file in is_socket.then_some(socket).into_iter().chain([file]) {
-            if std::fs::remove_file(&file).is_ok() {
-                removed.push(file);
-            }
-        }
-    }
-    lock.remove();
-    removed.extend((locked && !live).then_some(path));
-    removed
 }

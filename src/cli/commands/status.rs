@@ -94,6 +94,12 @@ fn daemon(d: &Value) -> String {
     if let Some(problem) = d["problem"]["message"].as_str() {
         let _ = writeln!(text, "{:<9} the last good configuration is in use: {problem}", "problem");
     }
+    let restart: Vec<&str> =
+        d["restart"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !restart.is_empty() {
+        let what = restart.join(", ");
+        let _ = writeln!(text, "{:<9} the new value of {what} needs mcpx restart --daemon", "restart");
+    }
     for warning in d["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let _ = writeln!(text, "{:<9} {warning}", "warning");
     }

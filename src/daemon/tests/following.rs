@@ -123,7 +123,7 @@ fn a_command_in_the_instant_of_an_edit_reaches_the_one_daemon() {
 fn a_second_daemon_for_the_same_configuration_is_refused() {
     let running = Running::new(&one_server(&json!({})));
     let key = running.daemon.current().config.key.clone();
-    let error = crate::daemon::names::Names::take(&running.home.dirs, &key, std::time::Duration::ZERO)
+    let error = crate::daemon::names::Names::take(&running.home.dirs, &key, "", std::time::Duration::ZERO)
         .err()
         .expect("the names are taken");
     assert!(error.message().contains("already running"), "{error}");

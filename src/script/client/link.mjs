@@ -328,7 +328,10 @@ async function denoLink({ path, run }) {
   return { send: batched(write), ref: () => connection.ref(), unref: () => connection.unref() };
 }
 
-/** One `POST` a call: for a daemon whose socket cannot be reached from here. */
+/** What a script asks for over HTTP, by operation. */
+const PATHS = { call: "/v1/call", storeArtifact: "/v1/artifacts" };
+
+/** One `POST` a request: for a daemon whose socket cannot be reached from here. */
 function httpLink(endpoint) {
   const token = env("MCPX_TRANSPORT_BEARER_TOKEN");
   const settings = env("MCPX_SETTINGS");
@@ -364,7 +367,7 @@ async function post(link, request) {
   request.abort = () => abort.abort();
   let body;
   try {
-    const response = await fetch(`${link.endpoint}/v1/call`, {
+    const response = await fetch(`${link.endpoint}${PATHS[request.op]}`, {
       method: "POST",
       headers: link.headers,
       body: JSON.stringify({ ...request.params, context: link.context }),

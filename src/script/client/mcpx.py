@@ -11,6 +11,7 @@ standard library is used. A call that may have reached its server is never sent
 again: when the connection breaks, ToolError.kind is "outcome-unknown".
 """
 
+import base64
 import http.client
 import json
 import os
@@ -21,7 +22,7 @@ import threading
 import time
 import urllib.parse
 
-__all__ = ["tools", "ToolError", "args", "emit", "log"]
+__all__ = ["tools", "ToolError", "args", "artifact", "emit", "log"]
 
 # The exit code of each kind of error.
 _EXITS = {}  # mcpx fills this in
@@ -135,7 +136,7 @@ def _context():
 def _fail(connection, error, kind, subject):
     connection.close()
     _connections.kept = None
-    what = "%s.%s: " % subject
+    what = "%s.%s: " % subject if subject[0] else "artifact: "
     if kind == "outcome-unknown":
         what += "the connection to the daemon ended before the answer came; the call was not sent again: "
     else:
@@ -144,9 +145,14 @@ def _fail(connection, error, kind, subject):
 
 
 def _ask(server, tool, arguments):
-    body = {"server": server, "tool": tool, "context": _context()}
+    body = {"server": server, "tool": tool}
     if arguments is not None:
         body["arguments"] = arguments
+    return _post("/v1/call", body, server, tool)
+
+
+def _post(where, body, server=None, tool=None):
+    body["context"] = _context()
     try:
         text = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError) as error:
@@ -164,7 +170,7 @@ def _ask(server, tool, arguments):
         except OSError as error:
             _fail(connection, error, "unavailable", (server, tool))
     try:
-        connection.request("POST", "/v1/call", text, headers)
+        connection.request("POST", where, text, headers)
         response = connection.getresponse()
         answer = response.read()
     except (OSError, http.client.HTTPException) as error:
@@ -181,7 +187,11 @@ def _ask(server, tool, arguments):
 
 
 def _result(server, tool, arguments):
-    answer = _ask(server, tool, arguments)
+    answer = _checked(_ask(server, tool, arguments), server, tool)
+    return answer["result"] if "result" in answer else answer
+
+
+def _checked(answer, server=None, tool=None):
     error = answer.get("error")
     if error is not None:
         raise ToolError(
@@ -195,7 +205,7 @@ def _result(server, tool, arguments):
     if "inputRequired" in answer:
         text = answer["inputRequired"].get("text", "the server asked a question that nobody here can answer")
         raise ToolError(text, "input-required", server, tool, raw=answer)
-    return answer["result"] if "result" in answer else answer
+    return answer
 
 
 def _parsed(text):
@@ -299,6 +309,76 @@ def emit(value):
     print(_text(value), flush=True)
     if _capture:
         _record({"t": "emit", "value": value})
+
+
+# So much of a content travels at once; the daemon writes each part to its disk.
+_PART = 256 * 1024
+
+
+def _parts(source):
+    """The parts of bytes or of a file, each with whether more follow; an empty content is one part."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        view = memoryview(source).cast("B")
+        read = iter(bytes(view[at : at + _PART]) for at in range(0, len(view), _PART))
+        step = lambda: next(read, b"")
+    else:
+        step = lambda: source.read(_PART)
+    part = step()
+    while True:
+        following = step() if part else b""
+        if isinstance(part, str):
+            raise ToolError("artifact: a file must be opened in binary mode", "usage")
+        yield part, bool(following)
+        if not following:
+            return
+        part = following
+
+
+def artifact(name=None, path=None, bytes=None, text=None, mime=None):
+    """Keeps something beyond the run, from a path, from bytes (or a binary file), or from a text.
+
+    Gives a dict: uri, id, name, mime, size, sha256, and path where the files are shared.
+    """
+    if sum(given is not None for given in (path, bytes, text)) != 1:
+        raise ToolError("artifact: expected one of path, bytes and text", "usage")
+    about = {}
+    if name is None and path is not None:
+        name = os.path.basename(os.fspath(path))
+    if name is not None:
+        about["name"] = str(name)
+    if mime is not None:
+        about["mime"] = str(mime)
+    if path is not None and os.environ.get("MCPX_ARTIFACTS_LOCAL") == "1":
+        kept = _kept(about, {"path": os.path.abspath(os.fspath(path))})
+    elif path is not None:
+        with open(path, "rb") as file:
+            kept = _send(about, file)
+    elif text is not None:
+        if mime is None and not os.path.splitext(name or "")[1]:
+            about["mime"] = "text/plain; charset=utf-8"
+        kept = _send(about, str(text).encode("utf-8", "surrogatepass"))
+    else:
+        kept = _send(about, bytes)
+    if _capture:
+        _record({"t": "artifact", "value": kept})
+    return kept
+
+
+def _kept(about, content):
+    answer = _checked(_post("/v1/artifacts", dict(about, **content)))
+    return answer.get("artifact", answer)
+
+
+def _send(about, source):
+    kept = {}
+    for part, more in _parts(source):
+        content = {"data": base64.b64encode(part).decode("ascii")}
+        if more:
+            content["more"] = True
+        if "upload" in kept:
+            content["upload"] = kept["upload"]
+        kept = _kept(about, content)
+    return kept
 
 
 _LEVELS = ("debug", "info", "warn", "error")

@@ -46,7 +46,12 @@ pub static DAEMON_SOCKET: Setting<String> = Setting::new(
         .cold()
         .flags(&["--socket"])
         .env(&["MCPX_SOCKET"])
-        .doc("Empty: a name made from the configuration, in the state directory."),
+        .doc(
+            "In a configuration file it is where the daemon of that configuration listens, started by a command or by \
+             hand; each configuration needs one of its own. As a variable or a flag it is the daemon that a command uses, \
+             with no other tried and none started, and where `mcpx daemon` listens. At most 100 bytes are sure to \
+             fit. Empty: a name made from the configuration, in the state directory.",
+        ),
 );
 
 pub static DAEMON_KEY_GRACE: Setting<Duration> = Setting::new(Spec::new(
@@ -64,14 +69,11 @@ pub static DAEMON_DRAIN_TIMEOUT: Setting<Duration> = Setting::new(
     .client(),
 );
 
-pub static DAEMON_TICK: Setting<Duration> = Setting::new(
-    Spec::new(
-        "daemon.tick",
-        Kind::Duration(ms(10), HOUR, None),
-        "How often a daemon looks for idle instances and changed configuration",
-    )
-    .cold(),
-);
+pub static DAEMON_TICK: Setting<Duration> = Setting::new(Spec::new(
+    "daemon.tick",
+    Kind::Duration(ms(10), HOUR, None),
+    "How often a daemon looks for idle instances and changed configuration",
+));
 
 pub static AUTOSTART_TIMEOUT: Setting<Duration> = Setting::new(
     Spec::new(
@@ -156,7 +158,6 @@ pub static TRANSPORT_CA_FILE: Setting<String> = Setting::new(
 
 pub static TRANSPORT_MAX_CONNECTIONS: Setting<i64> = Setting::new(
     Spec::new("transport.maxConnections", Kind::Int(1, 100_000), "How many connections are served at once")
-        .cold()
         .doc("One more is answered with 503 and `Retry-After`."),
 );
 

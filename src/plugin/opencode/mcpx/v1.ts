@@ -74,6 +74,7 @@ export interface Daemon {
   connections: number;
   detached: boolean;
   problem?: ErrorRecord;
+  restart?: string[];
   warnings?: string[];
 }
 
@@ -135,9 +136,16 @@ export interface Context {
   parentSessionId?: string;
   ephemeral?: boolean;
   cwd?: string;
+  git?: GitEnvironment;
   pid?: number;
   run?: string;
   selection?: Selection;
+}
+
+export interface GitEnvironment {
+  dir?: string;
+  workTree?: string;
+  commonDir?: string;
 }
 
 export interface Selection {
@@ -184,6 +192,7 @@ export interface Ran {
   result?: unknown;
   results: unknown[];
   logs: LogRecord[];
+  artifacts: Artifact[];
   stdout: string;
   stderr: string;
   error?: Record<string, unknown>;
@@ -200,9 +209,38 @@ export interface LogRecord {
   source?: string;
 }
 
+export interface Artifact {
+  uri: string;
+  id: string;
+  name: string;
+  mime: string;
+  size: number;
+  sha256: string;
+  at: number;
+  run?: string;
+  session?: string;
+  path?: string;
+}
+
 export interface FailedHook {
   phase: string;
   message: string;
+}
+
+export interface Artifacts {
+  artifacts: Artifact[];
+  bytes: number;
+}
+
+export interface Stored {
+  artifact?: Artifact;
+  upload?: string;
+}
+
+export interface Swept {
+  removed: Artifact[];
+  freed: number;
+  left: number;
 }
 
 export interface Questions {
@@ -529,6 +567,38 @@ export interface ExecParams {
   context?: Context;
 }
 
+export interface ArtifactsParams {
+  run?: string[];
+  session?: string[];
+  limit?: number;
+}
+
+export interface StoreArtifactParams {
+  name?: string;
+  mime?: string;
+  text?: string;
+  data?: string;
+  path?: string;
+  upload?: string;
+  more?: boolean;
+  context?: Context;
+}
+
+export interface UploadArtifactParams {
+  name?: string;
+  mime?: string;
+  run?: string;
+  session?: string;
+}
+
+export interface ArtifactParams {
+  id: string;
+}
+
+export interface RemoveArtifactParams {
+  id: string;
+}
+
 export interface QuestionParams {
   id: string;
 }
@@ -796,6 +866,18 @@ export interface V1 {
   closeRun(params: CloseRunParams, how?: How): Promise<Done>;
   /** `POST /v1/exec`: run a program that calls tools. */
   exec(params?: ExecParams, how?: How): Promise<Ran>;
+  /** `GET /v1/artifacts`: what is kept, the oldest first. */
+  artifacts(params?: ArtifactsParams, how?: How): Promise<Artifacts>;
+  /** `POST /v1/artifacts`: keep something as an artifact. */
+  storeArtifact(params?: StoreArtifactParams, how?: How): Promise<Stored>;
+  /** `PUT /v1/artifacts`: keep the body of the request as an artifact. */
+  uploadArtifact(params?: UploadArtifactParams, how?: How): Promise<Stored>;
+  /** `GET /v1/artifacts/{id}`: what is known of one artifact. */
+  artifact(params: ArtifactParams, how?: How): Promise<Artifact>;
+  /** `DELETE /v1/artifacts/{id}`: remove one artifact. */
+  removeArtifact(params: RemoveArtifactParams, how?: How): Promise<Artifact>;
+  /** `POST /v1/artifacts/gc`: remove the artifacts that are too old, or too many. */
+  sweepArtifacts(_?: undefined, how?: How): Promise<Swept>;
   /** `GET /v1/elicit`: what servers ask and nobody has answered yet. */
   questions(_?: undefined, how?: How): Promise<Questions>;
   /** `GET /v1/elicit/{id}`: one open question. */
@@ -885,6 +967,12 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools", "interactive"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
   exec: { method: "POST", path: "/v1/exec", query: [], body: ["code", "script", "language", "args", "stdin", "runtime", "permissions", "session", "sessionId", "parentSessionId", "cwd", "env", "export", "noLauncher", "timeoutMs", "output", "hooks", "settings", "context"] },
+  artifacts: { method: "GET", path: "/v1/artifacts", query: ["run", "session", "limit"], body: [] },
+  storeArtifact: { method: "POST", path: "/v1/artifacts", query: [], body: ["name", "mime", "text", "data", "path", "upload", "more", "context"] },
+  uploadArtifact: { method: "PUT", path: "/v1/artifacts", query: ["name", "mime", "run", "session"], body: [] },
+  artifact: { method: "GET", path: "/v1/artifacts/{id}", query: [], body: [] },
+  removeArtifact: { method: "DELETE", path: "/v1/artifacts/{id}", query: [], body: [] },
+  sweepArtifacts: { method: "POST", path: "/v1/artifacts/gc", query: [], body: [] },
   questions: { method: "GET", path: "/v1/elicit", query: [], body: [] },
   question: { method: "GET", path: "/v1/elicit/{id}", query: [], body: [] },
   answerQuestion: { method: "POST", path: "/v1/elicit/{id}", query: [], body: ["action", "content", "result"] },
