@@ -55,6 +55,7 @@ mod serve;
 mod serve_hosts;
 mod serve_http;
 mod serve_offers;
+mod serve_questions;
 mod servers;
 mod sessions;
 mod settings;

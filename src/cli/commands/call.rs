@@ -78,14 +78,18 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let schema = match forms.need_schema() {
         // Should the tools not be known, the call itself will say why.
-        true => schemas::one(cx, &def)
-            .ok()
-            .and_then(|s| names::find_tool(&s.tools, &tool, &server).ok().map(|t| t.input_schema.clone())),
+        true => schemas::one_tool(cx, &def, &tool).ok().map(|tool| tool.input_schema),
         false => None,
     };
     let arguments = forms.build(schema.as_ref(), &mut io::stdin().lock())?;
-    let request =
-        CallRequest { server, tool, arguments, context: cx.context()?, timeout_ms: timeout_ms(world)? };
+    let request = CallRequest {
+        server,
+        tool,
+        arguments,
+        context: cx.context()?,
+        timeout_ms: timeout_ms(world)?,
+        input: None,
+    };
     let what = format!("calling {}.{}", request.server, request.tool);
     let progress = if cx.inv.has("quiet") { Progress::none() } else { Progress::start(&what) };
     let mut report = |said: &Value| progress.report(&format!("{what}: {}", progress::reported(said)));
