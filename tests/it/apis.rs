@@ -194,7 +194,7 @@ fn it_stands_alone_too() {
     let answers = world.mcpx(args).stdin(lines.join("\n")).run().json_lines();
     assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
     let tools = answers[1]["result"]["tools"].as_array().unwrap();
-    assert!(tools.iter().all(|t| t["name"] != "notes_remove") && tools.len() == 8, "{tools:?}");
+    assert!(tools.iter().all(|t| t["name"] != "notes_remove") && tools.len() == 9, "{tools:?}");
     assert_eq!(answers[2]["error"]["code"], -32700);
     let args = ["api", "serve", "openapi.json", "--bearer-env", "NOT_SET"];
     world.mcpx(args).status(2).stderr_has("NOT_SET is not set").check();
