@@ -446,6 +446,11 @@ pub static EVENTS: Record = Record {
         always("events", Shape::List(&Shape::Record(&EVENT)), "oldest first"),
         always("last", Shape::Integer, "the number to go on from"),
         always("missed", Shape::Integer, "how many after `since` are forgotten"),
+        always(
+            "daemon",
+            Shape::Text,
+            "whose numbers they are: each daemon has an id, which its records in the log carry",
+        ),
     ],
 };
 
@@ -658,7 +663,14 @@ pub static QUESTION: Record = Record {
         maybe("run", Shape::Text, "the run whose program made the call"),
         maybe("task", Shape::Text, "the task that goes on once it is answered"),
         maybe("session", Shape::Text, "the session of that call"),
-        always("mode", Shape::Text, "`form`, or `url` when something is to be opened"),
+        always(
+            "mode",
+            Shape::Text,
+            "`form`, `url` when something is to be opened, `request` when only the program that made the call can answer",
+        ),
+        maybe("method", Shape::Text, "the request's method, where it is no elicitation"),
+        maybe("params", Shape::Object, "the request's parameters, where it is no elicitation"),
+        maybe("key", Shape::Text, "the server's own name for it among those that it asks at once"),
         always("message", Shape::Text, "what is asked"),
         maybe("schema", Shape::Object, "the form, as a JSON Schema"),
         maybe("url", Shape::Text, "what is to be opened"),

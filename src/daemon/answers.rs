@@ -269,7 +269,7 @@ fn dispatch(
         Id::Status => json_of(&status(daemon)),
         Id::Resources => offers::list(daemon, params.parse(op)?, offers::RESOURCES, asker),
         Id::ResourceTemplates => offers::list(daemon, params.parse(op)?, offers::TEMPLATES, asker),
-        Id::ReadResource => offers::read(daemon, &params.parse(op)?, asker),
+        Id::ReadResource => offers::read(daemon, params.parse(op)?, asker),
         Id::SubscribeResource => offers::subscribe(daemon, &params.parse(op)?, true, asker),
         Id::UnsubscribeResource => offers::subscribe(daemon, &params.parse(op)?, false, asker),
         Id::Prompts => offers::list(daemon, params.parse(op)?, offers::PROMPTS, asker),

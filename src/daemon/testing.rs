@@ -143,6 +143,7 @@ impl Running {
             detached,
             inline: false,
             ready: None,
+            lasting: None,
             notice: Box::new(|_| {}),
             mcp: None,
         };
@@ -203,6 +204,7 @@ pub fn call(tool: &str, arguments: &Value) -> CallRequest {
         arguments: Some(to_raw_value(arguments).unwrap()),
         context: CallContext::default(),
         timeout_ms: None,
+        input: None,
     }
 }
 

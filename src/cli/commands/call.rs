@@ -82,8 +82,14 @@ fn run(cx: &mut Cx) -> Result<u8> {
         false => None,
     };
     let arguments = forms.build(schema.as_ref(), &mut io::stdin().lock())?;
-    let request =
-        CallRequest { server, tool, arguments, context: cx.context()?, timeout_ms: timeout_ms(world)? };
+    let request = CallRequest {
+        server,
+        tool,
+        arguments,
+        context: cx.context()?,
+        timeout_ms: timeout_ms(world)?,
+        input: None,
+    };
     let what = format!("calling {}.{}", request.server, request.tool);
     let progress = if cx.inv.has("quiet") { Progress::none() } else { Progress::start(&what) };
     let mut report = |said: &Value| progress.report(&format!("{what}: {}", progress::reported(said)));

@@ -98,6 +98,7 @@ export interface Events {
   events: EventRecord[];
   last: number;
   missed: number;
+  daemon: string;
 }
 
 export interface EventRecord {
@@ -255,6 +256,9 @@ export interface Question {
   task?: string;
   session?: string;
   mode: string;
+  method?: string;
+  params?: Record<string, unknown>;
+  key?: string;
   message: string;
   schema?: Record<string, unknown>;
   url?: string;
@@ -529,6 +533,7 @@ export interface CallParams {
   arguments?: Record<string, unknown>;
   context?: Context;
   timeoutMs?: number;
+  input?: Record<string, unknown>;
 }
 
 export interface OpenRunParams {
@@ -603,6 +608,7 @@ export interface AnswerQuestionParams {
   id: string;
   action: string;
   content?: Record<string, unknown>;
+  result?: Record<string, unknown>;
 }
 
 export interface TaskParams {
@@ -638,6 +644,7 @@ export interface ReadResourceParams {
   server: string;
   uri: string;
   session?: string;
+  input?: Record<string, unknown>;
 }
 
 export interface SubscribeResourceParams {
@@ -665,6 +672,7 @@ export interface GetPromptParams {
   name: string;
   arguments?: Record<string, unknown>;
   context?: Context;
+  input?: Record<string, unknown>;
 }
 
 export interface CompleteParams {
@@ -956,7 +964,7 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   resolve: { method: "GET", path: "/v1/resolve", query: ["dir"], body: [] },
   shutdown: { method: "POST", path: "/v1/shutdown", query: [], body: ["drainMs"] },
   openapi: { method: "GET", path: "/v1/openapi.json", query: [], body: [] },
-  call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs"] },
+  call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs", "input"] },
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools", "interactive"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
   exec: { method: "POST", path: "/v1/exec", query: [], body: ["code", "script", "language", "args", "stdin", "runtime", "permissions", "session", "sessionId", "parentSessionId", "cwd", "env", "export", "noLauncher", "timeoutMs", "output", "hooks", "settings", "context"] },
@@ -968,18 +976,18 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   sweepArtifacts: { method: "POST", path: "/v1/artifacts/gc", query: [], body: [] },
   questions: { method: "GET", path: "/v1/elicit", query: [], body: [] },
   question: { method: "GET", path: "/v1/elicit/{id}", query: [], body: [] },
-  answerQuestion: { method: "POST", path: "/v1/elicit/{id}", query: [], body: ["action", "content"] },
+  answerQuestion: { method: "POST", path: "/v1/elicit/{id}", query: [], body: ["action", "content", "result"] },
   tasks: { method: "GET", path: "/v1/tasks", query: [], body: [] },
   task: { method: "GET", path: "/v1/tasks/{id}", query: [], body: [] },
   taskResult: { method: "GET", path: "/v1/tasks/{id}/result", query: ["waitMs"], body: [] },
   cancelTask: { method: "DELETE", path: "/v1/tasks/{id}", query: [], body: [] },
   resources: { method: "GET", path: "/v1/resources", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
   resourceTemplates: { method: "GET", path: "/v1/resources/templates", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
-  readResource: { method: "GET", path: "/v1/resources/read", query: ["server", "uri", "session"], body: [] },
+  readResource: { method: "GET", path: "/v1/resources/read", query: ["server", "uri", "session", "input"], body: [] },
   subscribeResource: { method: "POST", path: "/v1/resources/subscribe", query: [], body: ["server", "uri", "session"] },
   unsubscribeResource: { method: "POST", path: "/v1/resources/unsubscribe", query: [], body: ["server", "uri", "session"] },
   prompts: { method: "GET", path: "/v1/prompts", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
-  getPrompt: { method: "POST", path: "/v1/prompts/get", query: [], body: ["server", "name", "arguments", "context"] },
+  getPrompt: { method: "POST", path: "/v1/prompts/get", query: [], body: ["server", "name", "arguments", "context", "input"] },
   complete: { method: "POST", path: "/v1/complete", query: [], body: ["server", "ref", "argument", "arguments", "context"] },
   namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "known", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   schemas: { method: "GET", path: "/v1/schemas", query: ["server", "fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
