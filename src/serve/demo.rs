@@ -2,7 +2,7 @@
 //! streams, one message a line. Knows nothing of mcpx itself: it is a server as
 //! any other, small enough to try everything on.
 
-use super::demo_tools;
+use super::{demo_offers, demo_tools};
 use crate::proc::thread;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -112,7 +112,11 @@ impl Server {
             "ping" => self.send(&success(id, json!({}))),
             "tools/list" => self.send(&list(id, params)),
             "tools/call" => self.call(id, params),
-            _ => self.send(&failure(id, METHOD_NOT_FOUND, &format!("no such method: {method}"))),
+            _ => self.send(&match demo_offers::answer(method, params) {
+                Some(Ok(result)) => success(id, result),
+                Some(Err((code, message))) => failure(id, code, &message),
+                None => failure(id, METHOD_NOT_FOUND, &format!("no such method: {method}")),
+            }),
         }
     }
 
@@ -244,9 +248,13 @@ fn structured(value: Value) -> Value {
 fn initialize(params: &Value) -> Value {
     let asked = params["protocolVersion"].as_str().unwrap_or_default();
     let revision = REVISIONS.into_iter().find(|r| *r == asked).unwrap_or(REVISIONS[0]);
+    let mut capabilities = json!({"tools": {"listChanged": false}});
+    for (name, capability) in demo_offers::capabilities() {
+        capabilities[name] = capability;
+    }
     json!({
         "protocolVersion": revision,
-        "capabilities": {"tools": {"listChanged": false}},
+        "capabilities": capabilities,
         "serverInfo": {"name": "mcpx-demo", "title": "mcpx demonstration server", "version": env!("CARGO_PKG_VERSION")},
         "instructions": "A demonstration server: tools to try a client on, some of them awkward on purpose."
     })

@@ -7,6 +7,7 @@ pub mod adapter;
 mod backend;
 mod channel;
 pub mod demo;
+mod demo_offers;
 mod demo_tools;
 mod dispatch;
 mod ears;
