@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 
 /// How long a server is left alone between two questions when it does not say.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The bounds of what it may say: neither a busy loop nor a task that nobody looks after.
-const INTERVALS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(10));
+/// The shortest that it may say: no busy loop.
+const LEAST: Duration = Duration::from_millis(20);
+/// The longest: a task that is over is not left lying.
+const MOST: Duration = Duration::from_secs(10);
 /// How long the word that a task is not wanted any more may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How many characters of what a server says of its task are handed on.
@@ -84,7 +86,7 @@ impl Client {
                 _ => break,
             }
             let interval = task.poll_interval.map_or(INTERVAL, Duration::from_millis);
-            let interval = interval.clamp(INTERVALS.0, INTERVALS.1);
+            let interval = interval.clamp(LEAST, MOST);
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             let cancelled = woken.recv_timeout(left.map_or(interval, |left| left.min(interval))).is_ok();
             if cancelled || left.is_some_and(|left| left <= interval) {
