@@ -446,6 +446,11 @@ pub static EVENTS: Record = Record {
         always("events", Shape::List(&Shape::Record(&EVENT)), "oldest first"),
         always("last", Shape::Integer, "the number to go on from"),
         always("missed", Shape::Integer, "how many after `since` are forgotten"),
+        always(
+            "daemon",
+            Shape::Text,
+            "whose numbers they are: each daemon has an id, which its records in the log carry",
+        ),
     ],
 };
 

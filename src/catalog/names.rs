@@ -68,7 +68,8 @@ pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "artifact", "emit", "lo
 /// Properties that JavaScript itself asks objects for, and calls: `await x` calls
 /// `x.then`, `JSON.stringify(x)` calls `x.toJSON`. No namespace or tool is reached by
 /// these; they get a `_` after them.
-pub const ASKED_FOR: &[&str] = &["then", "toJSON"];
+/// The same holds for what the client itself puts there: a server's resources and prompts.
+pub const ASKED_FOR: &[&str] = &["then", "toJSON", "$resources", "$prompts"];
 
 /// The name as a JavaScript binding: letters, digits, `_` and `$` stay, all else
 /// becomes `_`; a leading digit gets `_` before it, and a reserved word or a name

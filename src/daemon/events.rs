@@ -122,10 +122,7 @@ impl Life {
     /// Runs until the daemon is to stop, and stops it.
     pub fn run(mut self, events: &Receiver<Event>) {
         self.daemon.pool.keep_warm();
-        // A daemon of one command has neither hooks nor consumers.
-        if !self.quiet {
-            recording::attach(&self.daemon);
-        }
+        recording::attach(&self.daemon, self.quiet);
         let mut tick = self.tick();
         let mut next = Instant::now() + tick;
         let why = loop {
@@ -309,12 +306,11 @@ impl Life {
     /// From now on this holds for everybody.
     fn put_in_force(&self, current: Current) {
         let daemon = &self.daemon;
-        if self.quiet {
-            daemon.set_current(current);
-            return;
-        }
         recording::configure(&daemon.logs, daemon.pool.bus(), &current, &daemon.origin.env);
         daemon.set_current(current);
+        if self.quiet {
+            return;
+        }
         daemon.logs.consumers.configure(daemon, &daemon.current().settings);
     }
 

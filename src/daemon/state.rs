@@ -91,6 +91,8 @@ pub struct Origin {
     pub detached: bool,
     /// Where state is kept.
     pub dirs: Dirs,
+    /// Where that is kept which outlasts it: another place for a daemon inside a command.
+    pub lasting: Dirs,
     /// The environment.
     pub env: Env,
 }
@@ -174,7 +176,7 @@ impl Current {
 
 impl Origin {
     /// This process.
-    pub fn new(detached: bool, dirs: Dirs, env: Env) -> Origin {
+    pub fn new(detached: bool, dirs: Dirs, lasting: Dirs, env: Env) -> Origin {
         let pid = std::process::id();
         Origin {
             pid,
@@ -183,6 +185,7 @@ impl Origin {
             started: Instant::now(),
             detached,
             dirs,
+            lasting,
             env,
         }
     }
@@ -280,7 +283,7 @@ impl Daemon {
             exec: Slots::default(),
             questions: Questions::new(pool.bus().clone()),
             tasks: Tasks::new(pool.bus().clone()),
-            artifacts: Artifacts::new(&origin.dirs),
+            artifacts: Artifacts::new(&origin.lasting),
             pool,
             sessions: Sessions::default(),
             peers,

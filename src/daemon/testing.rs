@@ -143,6 +143,7 @@ impl Running {
             detached,
             inline: false,
             ready: None,
+            lasting: None,
             notice: Box::new(|_| {}),
             mcp: None,
         };

@@ -135,6 +135,7 @@ pub static ALL: &[&dyn Declared] = &[
     &EVENTS_HOOK_QUEUE,
     &EVENTS_HOOK_TIMEOUT,
     &HOOKS,
+    &COMMANDS_DIRS,
     &DOCTOR_TIMEOUT,
     &DOCTOR_CONCURRENCY,
     &DOCTOR_DISK_FREE,

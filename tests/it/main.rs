@@ -32,6 +32,7 @@ mod hooks;
 mod hostile;
 mod inherit_env;
 mod inline;
+mod interop;
 mod launcher;
 mod layers;
 mod lock;

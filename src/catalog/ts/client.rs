@@ -50,6 +50,66 @@ export interface OptionalTool<A, R> {
   raw(args?: A, options?: CallOptions): Promise<ToolResult>;
 }
 
+/** A resource that a server lists, or a template of such. */
+export interface ResourceInfo {
+  name: string;
+  title?: string;
+  description?: string;
+  mimeType?: string;
+  [key: string]: any;
+}
+
+/** What is in a resource: `text`, or `blob` in base64. */
+export interface ResourceContents {
+  uri: string;
+  mimeType?: string;
+  text?: string;
+  blob?: string;
+  [key: string]: any;
+}
+
+/** The resources of a server. Each promise rejects with a ToolError. */
+export interface ServerResources {
+  /** All of them. */
+  list(options?: Pick<CallOptions, "signal">): Promise<(ResourceInfo & { uri: string })[]>;
+  /** The patterns (RFC 6570) of those that are made on request. */
+  templates(options?: Pick<CallOptions, "signal">): Promise<(ResourceInfo & { uriTemplate: string })[]>;
+  /** Reads one. */
+  read(uri: string | URL, options?: Pick<CallOptions, "signal">): Promise<ResourceContents[]>;
+}
+
+/** A prompt that a server lists. */
+export interface PromptInfo {
+  name: string;
+  title?: string;
+  description?: string;
+  arguments?: { name: string; description?: string; required?: boolean }[];
+  [key: string]: any;
+}
+
+/** A prompt that has been filled in. */
+export interface PromptResult {
+  description?: string;
+  messages: { role: "user" | "assistant"; content: { type: string; text?: string; [key: string]: any } }[];
+  [key: string]: any;
+}
+
+/** The prompts of a server. Each promise rejects with a ToolError. */
+export interface ServerPrompts {
+  /** All of them. */
+  list(options?: Pick<CallOptions, "signal">): Promise<PromptInfo[]>;
+  /** Fills one in. */
+  get(name: string, args?: Record<string, string>, options?: Pick<CallOptions, "signal">): Promise<PromptResult>;
+}
+
+/** What every namespace has besides its tools. */
+export interface Offers {
+  /** The server's resources. */
+  readonly $resources: ServerResources;
+  /** The server's prompts. */
+  readonly $prompts: ServerPrompts;
+}
+
 /** Why a call failed. */
 export declare class ToolError extends Error {
   /** A stable word: "tool", "timeout", "cancelled", "unavailable", "usage", … */
@@ -181,7 +241,7 @@ fn declare(ident: &str, schema: &ServerSchema, out: &mut String) {
         style.write(&def.ty, 2, out);
         out.push_str(";\n");
     }
-    out.push_str("  interface Tools {\n");
+    out.push_str("  interface Tools extends Offers {\n");
     for call in &calls {
         text::doc(&call.doc, "    ", out);
         out.push_str(&format!("    {}: ", text::property(&call.member)));

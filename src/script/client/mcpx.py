@@ -6,6 +6,11 @@
     tools["my-server"]["a.tool"]({"a-b": 1})    # or one dict, for names that are no identifiers
     tools.demo.add.raw(a=1, b=2)                # the whole result, as the server sent it
 
+    from mcpx import resources, prompts
+
+    resources("demo").list()                    # also .templates() and .read(uri)
+    prompts("demo").get("greeting", {"to": "x"})  # also .list()
+
 Session and daemon come from the environment that mcpx gives a script. Only the
 standard library is used. A call that may have reached its server is never sent
 again: when the connection breaks, ToolError.kind is "outcome-unknown".
@@ -22,7 +27,7 @@ import threading
 import time
 import urllib.parse
 
-__all__ = ["tools", "ToolError", "args", "artifact", "emit", "log"]
+__all__ = ["tools", "resources", "prompts", "ToolError", "args", "artifact", "emit", "log"]
 
 # The exit code of each kind of error.
 _EXITS = {}  # mcpx fills this in
@@ -136,7 +141,8 @@ def _context():
 def _fail(connection, error, kind, subject):
     connection.close()
     _connections.kept = None
-    what = "%s.%s: " % subject if subject[0] else "artifact: "
+    server, tool = subject
+    what = "%s.%s: " % subject if tool else "%s: " % (server or "artifact")
     if kind == "outcome-unknown":
         what += "the connection to the daemon ended before the answer came; the call was not sent again: "
     else:
@@ -151,10 +157,18 @@ def _ask(server, tool, arguments):
     return _post("/v1/call", body, server, tool)
 
 
-def _post(where, body, server=None, tool=None):
+def _post(where, body, server=None, tool=None, unanswered="outcome-unknown"):
     body["context"] = _context()
+    return _exchange("POST", where, body, (server, tool), unanswered)
+
+
+def _exchange(method, path, body, subject, unanswered):
+    """One request; unanswered is the kind of error that no answer to it is."""
+    server, tool = subject
     try:
-        text = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+        text = b""
+        if body is not None:
+            text = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError) as error:
         raise ToolError("the arguments have no form in JSON: %s" % error, "usage", server, tool) from error
     connection, headers = _connection()
@@ -168,13 +182,13 @@ def _post(where, body, server=None, tool=None):
         try:
             connection.connect()
         except OSError as error:
-            _fail(connection, error, "unavailable", (server, tool))
+            _fail(connection, error, "unavailable", subject)
     try:
-        connection.request("POST", where, text, headers)
+        connection.request(method, path, text, headers)
         response = connection.getresponse()
         answer = response.read()
     except (OSError, http.client.HTTPException) as error:
-        _fail(connection, error, "outcome-unknown", (server, tool))
+        _fail(connection, error, unanswered, subject)
     except BaseException:
         # Interrupted: the answer must not be taken for that of the next call.
         connection.close()
@@ -183,11 +197,15 @@ def _post(where, body, server=None, tool=None):
     try:
         return json.loads(answer)
     except ValueError as error:
-        _fail(connection, error, "outcome-unknown", (server, tool))
+        _fail(connection, error, unanswered, subject)
 
 
 def _result(server, tool, arguments):
-    answer = _checked(_ask(server, tool, arguments), server, tool)
+    return _told(_ask(server, tool, arguments), server, tool)
+
+
+def _told(answer, server, tool):
+    answer = _checked(answer, server, tool)
     return answer["result"] if "result" in answer else answer
 
 
@@ -290,6 +308,52 @@ class _Tools:
 
 
 tools = _Tools()
+
+
+class _Offers:
+    """What a server offers besides tools."""
+
+    def __init__(self, server):
+        self._server = server
+
+    def _get(self, path, **query):
+        query["server"] = self._server
+        session = os.environ.get("MCPX_SESSION")
+        if session:
+            query["session"] = session
+        target = path + "?" + urllib.parse.urlencode(query)
+        answer = _exchange("GET", target, None, (self._server, None), "unavailable")
+        return _told(answer, self._server, None)
+
+
+class resources(_Offers):
+    """The resources of a server, by its identifier or its configured name."""
+
+    def list(self):
+        """All of them: a list of dicts with uri, name and what else the server says."""
+        return self._get("/v1/resources")["resources"]
+
+    def templates(self):
+        """The patterns (RFC 6570) of those that are made on request."""
+        return self._get("/v1/resources/templates")["resourceTemplates"]
+
+    def read(self, uri):
+        """Reads one: a list of dicts with uri and text, or blob in base64."""
+        return self._get("/v1/resources/read", uri=uri)["contents"]
+
+
+class prompts(_Offers):
+    """The prompts of a server, by its identifier or its configured name."""
+
+    def list(self):
+        """All of them: a list of dicts with name and arguments."""
+        return self._get("/v1/prompts")["prompts"]
+
+    def get(self, name, arguments=None):
+        """Fills one in: a dict with messages."""
+        body = {"server": self._server, "name": name, "arguments": arguments or {}}
+        answer = _post("/v1/prompts/get", body, self._server, None, "unavailable")
+        return _told(answer, self._server, None)
 
 _capture = os.environ.get("MCPX_CAPTURE") == "1"
 

@@ -90,3 +90,10 @@ pub static PLUMBING_STRICT_UNKNOWN_KEYS: Setting<bool> = Setting::new(
     )
     .client(),
 );
+
+pub static COMMANDS_DIRS: Setting<Vec<String>> =
+    Setting::new(Spec::new("commands.dirs", Kind::Paths, "Further directories of programs that are commands").client().doc(
+        "An executable `mcpx-NAME` in one of them is `mcpx NAME`. Searched after `plugins` below mcpx's configuration \
+         directory, and before PATH; a command of mcpx's own is never replaced. `[\"tools\", null]` in a file puts one \
+         before those of files further away.",
+    ));

@@ -98,6 +98,7 @@ export interface Events {
   events: EventRecord[];
   last: number;
   missed: number;
+  daemon: string;
 }
 
 export interface EventRecord {
