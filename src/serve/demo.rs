@@ -421,7 +421,7 @@ mod tests {
             "7",
             "[]",
             r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":5,"method":"resources/list"}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"no/such"}"#,
             r#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"nope"}}"#,
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":[1]}}"#,
             r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,

@@ -26,6 +26,7 @@ mod resources;
 mod safe_names;
 mod session;
 pub mod stdio;
+mod streams;
 #[cfg(test)]
 mod testing;
 mod tools;

@@ -62,6 +62,7 @@ mod sessions;
 mod settings;
 mod soak;
 mod stats;
+mod tasks;
 mod terminal;
 mod typecheck;
 mod ui;
