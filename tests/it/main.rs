@@ -9,6 +9,7 @@ mod harness;
 mod adapters;
 mod apis;
 mod autostart;
+mod bare;
 mod big;
 mod browsers;
 mod call;

@@ -39,7 +39,9 @@ impl Follower {
             let mut line = Vec::new();
             while lines.read_until(b'\n', &mut line)? > 0 {
                 let text = line.strip_suffix(b"\n").unwrap_or(&line);
-                found.extend(ready.takes(text).map(|line| (line.at, String::from_utf8_lossy(text).into_owned())));
+                found.extend(
+                    ready.takes(text).map(|line| (line.at, String::from_utf8_lossy(text).into_owned())),
+                );
                 line.clear();
             }
         }
