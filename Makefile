@@ -49,10 +49,12 @@ conformance: test-tools
 	MCPX_BIN=$$PWD/$${CARGO_TARGET_DIR:-target}/debug/mcpx tests/tools/node_modules/node22/bin/node tests/conformance/server.mjs 2025-11-25 2026-07-28
 	$(CARGO) test --test it -- --nocapture conformance::conformance_with
 
-## Random kills at random moments and many scripts at once, for long: SOAK rounds of each.
+## Random kills at random moments and many scripts at once, for long: SOAK rounds of each; and 500 times as many
+## damaged inputs for whatever reads bytes from outside.
 SOAK ?= 1000
 soak: test-tools
 	MCPX_SOAK=$(SOAK) $(CARGO) test --test it -- --nocapture soak::
+	MCPX_SOAK=$(SOAK) $(CARGO) test --lib mutated_
 
 ## What a change must pass.
 check: lint test

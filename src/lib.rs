@@ -10,6 +10,7 @@
 
 pub mod adapters;
 pub mod api;
+pub mod artifacts;
 pub mod catalog;
 pub mod cli;
 pub mod config;

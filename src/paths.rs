@@ -20,8 +20,6 @@ pub struct Dirs {
     /// Where a socket goes when the state directory's path is too long for one:
     /// `$XDG_RUNTIME_DIR/mcpx`, else `$TMPDIR/mcpx-<uid>`.
     pub runtime: PathBuf,
-    /// `$TMPDIR/mcpx-<uid>`, where files go that nobody named a place for.
-    pub temporary: PathBuf,
 }
 
 impl Dirs {
@@ -51,16 +49,9 @@ impl Dirs {
         let config = absolute("XDG_CONFIG_HOME")
             .or_else(|| home.as_ref().map(|h| h.join(".config")))
             .map(|p| p.join("mcpx"));
-        let temporary = tmp.join(format!("mcpx-{uid}"));
-        let runtime = absolute("XDG_RUNTIME_DIR").map_or_else(|| temporary.clone(), |p| p.join("mcpx"));
-        Ok(Dirs { home, config, state, cache, runtime, temporary })
-    }
-}
-
-impl Dirs {
-    /// Where images and audio are written for whom names no other place.
-    pub fn media(&self) -> PathBuf {
-        self.temporary.join("media")
+        let runtime =
+            absolute("XDG_RUNTIME_DIR").map_or_else(|| tmp.join(format!("mcpx-{uid}")), |p| p.join("mcpx"));
+        Ok(Dirs { home, config, state, cache, runtime })
     }
 }
 

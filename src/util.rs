@@ -3,6 +3,8 @@
 
 pub mod base64;
 #[cfg(test)]
+pub mod mutate;
+#[cfg(test)]
 pub mod scratch;
 pub mod uri;
 

@@ -287,4 +287,18 @@ mod tests {
             assert!(Entry::parse(&value).is_err(), "{value}");
         }
     }
+
+    #[test]
+    fn mutated_templates_keep_their_text_and_their_names() {
+        let corpus: [&[u8]; 4] = [b"--name={name}", b"{{literal}} {a}{b}", b"{", b"a}}{x y}"];
+        crate::util::mutate::each(&corpus, |text| {
+            let text = String::from_utf8_lossy(text);
+            let Ok(template) = Template::parse(&text) else { return };
+            let values: Map<String, Value> =
+                template.names().map(|name| (name.to_owned(), Value::from(format!("<{name}>")))).collect();
+            let filled = template.fill(&values).expect("every name has a value");
+            let names: usize = template.names().map(|name| name.len()).sum();
+            assert!(names <= text.len() && filled.len() <= text.len());
+        });
+    }
 }

@@ -670,6 +670,7 @@ mod tests {
             arguments: None,
             context: Default::default(),
             timeout_ms: None,
+            input: None,
         };
         let (client, far) = pair();
         let peer = answer(far, wire(200, r#"{"result":{"a": 1.0}}"#));

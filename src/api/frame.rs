@@ -90,4 +90,20 @@ mod tests {
             ErrorKind::UnexpectedEof
         );
     }
+
+    #[test]
+    fn mutated_frames_never_give_more_than_came() {
+        let mut two = Vec::new();
+        write(&mut two, &[b"{\"id\":1,\"op\":\"call\"}"]).unwrap();
+        write(&mut two, &[b"{\"cancel\":1}"]).unwrap();
+        crate::util::mutate::each(&[&two, b"\0\0\0\0\0\0\0\x01x", b"\xff\xff\xff\xff{"], |wire| {
+            let mut pieces = crate::util::mutate::Pieces::new(wire);
+            let (mut frames, mut again) = (0, Vec::new());
+            while let Ok(Some(frame)) = read(&mut pieces, 1 << 20) {
+                write(&mut again, &[&frame]).unwrap();
+                frames += 1;
+            }
+            assert!(wire.starts_with(&again), "{frames} frames are what they were");
+        });
+    }
 }

@@ -446,6 +446,11 @@ pub static EVENTS: Record = Record {
         always("events", Shape::List(&Shape::Record(&EVENT)), "oldest first"),
         always("last", Shape::Integer, "the number to go on from"),
         always("missed", Shape::Integer, "how many after `since` are forgotten"),
+        always(
+            "daemon",
+            Shape::Text,
+            "whose numbers they are: each daemon has an id, which its records in the log carry",
+        ),
     ],
 };
 
@@ -595,6 +600,7 @@ pub static RAN: Record = Record {
         maybe("result", Shape::Any, "the program's value"),
         always("results", Shape::List(&Shape::Any), "what it emitted"),
         always("logs", Shape::List(&Shape::Record(&LOG_RECORD)), "its log records"),
+        always("artifacts", Shape::List(&Shape::Record(&ARTIFACT)), "the artifacts that it gave"),
         always("stdout", Shape::Text, "what it wrote to standard output"),
         always("stderr", Shape::Text, "what it wrote to standard error, without records"),
         maybe("error", Shape::Object, "why it failed: kind, message and what is known besides"),
@@ -602,6 +608,51 @@ pub static RAN: Record = Record {
         maybe("hooks", Shape::List(&Shape::Record(&FAILED_HOOK)), "the hooks that failed"),
     ],
 };
+
+const ARTIFACT_FIELDS: &[Field] = &[
+    always("uri", Shape::Text, "`mcpx-artifact:ID`"),
+    always("id", Shape::Text, "names it"),
+    always("name", Shape::Text, "its file name"),
+    always("mime", Shape::Text, "its media type"),
+    always("size", Shape::Integer, "how many bytes it has"),
+    always("sha256", Shape::Text, "the SHA-256 of its content, in hexadecimal"),
+    always("at", Shape::Integer, "when it was given"),
+    maybe("run", Shape::Text, "the run that gave it"),
+    maybe("session", Shape::Text, "the session that it belongs to"),
+    maybe("path", Shape::Text, "where its file is, for who is on the daemon's machine"),
+];
+
+/// `artifact` and `removeArtifact`.
+pub static ARTIFACT: Record = Record { name: "Artifact", fields: ARTIFACT_FIELDS };
+
+/// `artifacts`.
+pub static ARTIFACTS: Record = Record {
+    name: "Artifacts",
+    fields: &[
+        always("artifacts", Shape::List(&Shape::Record(&ARTIFACT)), "the oldest first"),
+        always("bytes", Shape::Integer, "how many bytes all content has, each counted once"),
+    ],
+};
+
+/// `storeArtifact` and `uploadArtifact`.
+pub static STORED: Record = Record {
+    name: "Stored",
+    fields: &[
+        maybe("artifact", Shape::Record(&ARTIFACT), "what is kept; absent while more is to come"),
+        maybe("upload", Shape::Text, "what the next part is to name"),
+    ],
+};
+
+/// `sweepArtifacts`.
+pub static SWEPT: Record = Record {
+    name: "Swept",
+    fields: &[
+        always("removed", Shape::List(&Shape::Record(&ARTIFACT)), "what went, the oldest first"),
+        always("freed", Shape::Integer, "how many bytes that made free"),
+        always("left", Shape::Integer, "how many bytes are left"),
+    ],
+};
+
 /// A server's question.
 pub static QUESTION: Record = Record {
     name: "Question",
@@ -612,7 +663,14 @@ pub static QUESTION: Record = Record {
         maybe("run", Shape::Text, "the run whose program made the call"),
         maybe("task", Shape::Text, "the task that goes on once it is answered"),
         maybe("session", Shape::Text, "the session of that call"),
-        always("mode", Shape::Text, "`form`, or `url` when something is to be opened"),
+        always(
+            "mode",
+            Shape::Text,
+            "`form`, `url` when something is to be opened, `request` when only the program that made the call can answer",
+        ),
+        maybe("method", Shape::Text, "the request's method, where it is no elicitation"),
+        maybe("params", Shape::Object, "the request's parameters, where it is no elicitation"),
+        maybe("key", Shape::Text, "the server's own name for it among those that it asks at once"),
         always("message", Shape::Text, "what is asked"),
         maybe("schema", Shape::Object, "the form, as a JSON Schema"),
         maybe("url", Shape::Text, "what is to be opened"),

@@ -6,6 +6,7 @@ use crate::config::Selection;
 use crate::observe::log::Trace;
 use crate::pool::GitEnv;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 
@@ -93,6 +94,9 @@ pub struct CallRequest {
     /// How long to wait for the answer, in milliseconds; absent means the server's own limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// What the caller answers itself when the server asks, as MCP's `ClientCapabilities`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
 }
 
 /// A namespace as `ls` shows it: one configured server.

@@ -128,6 +128,19 @@ impl Cache {
         })
     }
 
+    /// One tool, by its exact name: of a server with thousands the others are not looked at.
+    pub fn load_tool(&self, server: &str, digest: &str, ttl: Duration, name: &str) -> Option<Tool> {
+        let (mut file, head, mut bytes) = self.open(server, digest, ttl)?;
+        let (skip, rest) = (usize::try_from(head.rows).ok()?, usize::try_from(head.rest).ok()?);
+        read_up_to(&mut file, &mut bytes, skip.checked_add(rest)?)?;
+        // As a tool's line begins; where it does not, the whole is read.
+        let start = format!("{{\"name\":{}", serde_json::to_string(name).ok()?);
+        let line = bytes.get(skip..skip + rest)?.split(|b| *b == b'\n').find(|line| {
+            line.strip_prefix(start.as_bytes()).is_some_and(|rest| matches!(rest.first(), Some(b',' | b'}')))
+        });
+        serde_json::from_slice::<Tool>(line?).ok().filter(|tool| tool.name == name)
+    }
+
     /// Stores a schema under its server and digest, readable for its owner alone,
     /// and forgets the oldest other digests of the same server.
     pub fn store(&self, schema: &ServerSchema) -> io::Result<()> {
@@ -332,6 +345,9 @@ mod tests {
         assert_eq!(files.len(), 1);
         assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(cache.dir()).unwrap().permissions().mode() & 0o777, 0o700);
+        let tool = cache.load_tool(&s.server, &s.digest, DAY, "do_thing_1").unwrap();
+        assert_eq!(serde_json::to_value(&tool).unwrap(), serde_json::to_value(&s.tools[1]).unwrap());
+        assert!(cache.load_tool(&s.server, &s.digest, DAY, "do_thing_").is_none());
         assert!(cache.load(&s.server, "another", DAY).is_none());
         assert!(cache.load("my.server_ö", &s.digest, DAY).is_none());
         cache.forget(&s.server, &s.digest);

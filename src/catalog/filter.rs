@@ -4,7 +4,7 @@
 
 use super::cache::{Cache, Summary};
 use super::rows::{self, Row};
-use super::{ServerSchema, names};
+use super::{ServerSchema, Tool, names};
 use crate::config::ServerDef;
 use crate::error::{Error, Kind};
 use std::time::Duration;
@@ -31,6 +31,14 @@ pub fn refusal(def: &ServerDef, tool: &str) -> Option<Error> {
 /// What the cache knows of a server, filtered.
 pub fn load(cache: &Cache, def: &ServerDef, ttl: Duration) -> Option<ServerSchema> {
     cache.load(&def.name, &def.digest, ttl).map(|whole| schema(def, whole))
+}
+
+/// One tool, by its exact name, when it is offered.
+pub fn load_tool(cache: &Cache, def: &ServerDef, ttl: Duration, name: &str) -> Option<Tool> {
+    if !def.options.tools.offers(name) {
+        return None;
+    }
+    cache.load_tool(&def.name, &def.digest, ttl, name)
 }
 
 /// The rows of the tools that are offered.

@@ -63,12 +63,13 @@ pub const RESERVED: &[&str] = &[
 ];
 
 /// What the generated client exports of its own; sorted.
-pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "emit", "log", "paths", "tools"];
+pub const CLIENT_NAMES: &[&str] = &["ToolError", "args", "artifact", "emit", "log", "paths", "tools"];
 
 /// Properties that JavaScript itself asks objects for, and calls: `await x` calls
 /// `x.then`, `JSON.stringify(x)` calls `x.toJSON`. No namespace or tool is reached by
 /// these; they get a `_` after them.
-pub const ASKED_FOR: &[&str] = &["then", "toJSON"];
+/// The same holds for what the client itself puts there: a server's resources and prompts.
+pub const ASKED_FOR: &[&str] = &["then", "toJSON", "$resources", "$prompts"];
 
 /// The name as a JavaScript binding: letters, digits, `_` and `$` stay, all else
 /// becomes `_`; a leading digit gets `_` before it, and a reserved word or a name

@@ -303,7 +303,8 @@ impl Cx {
                 detached: false,
                 inline: true,
                 ready: None,
-                notice: Box::new(|_| {}),
+                lasting: None,
+                notice: Box::new(note),
                 // There is no listener that it could be asked on.
                 mcp: None,
             })?;

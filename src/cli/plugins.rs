@@ -1,14 +1,16 @@
-//! Programs that are commands: an executable `mcpx-NAME` on PATH, or in
-//! `plugins` below mcpx's configuration directory, is `mcpx NAME`. A command of
+//! Programs that are commands: an executable `mcpx-NAME` in `plugins` below mcpx's
+//! configuration directory, in a directory of `commands.dirs`, or on PATH is `mcpx NAME`. A command of
 //! mcpx's own is never replaced by one. Knows nothing of what they do.
 
 use super::args::usage;
 use super::commands::COMMANDS;
 use crate::api;
+use crate::config::{self, LoadOptions};
 use crate::error::Result;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::script::env::plugin_env;
+use crate::settings::{self, Settings};
 use crate::util::Env;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,8 +22,22 @@ const PREFIX: &str = "mcpx-";
 /// The directories that are looked through, first come first served.
 fn places(env: &Env, dirs: Option<&Dirs>, cwd: &Path) -> Vec<PathBuf> {
     let own = dirs.and_then(|dirs| dirs.config.as_ref()).map(|config| config.join("plugins"));
+    let further = dirs.map(|dirs| configured(env, dirs, cwd)).unwrap_or_default();
     let path = env.get("PATH").map(|path| std::env::split_paths(path).collect::<Vec<_>>());
-    own.into_iter().chain(path.unwrap_or_default()).map(|dir| cwd.join(dir)).collect()
+    own.into_iter().chain(further).chain(path.unwrap_or_default()).map(|dir| cwd.join(dir)).collect()
+}
+
+/// The directories that the settings name; none where the configuration cannot be read, which others report.
+fn configured(env: &Env, dirs: &Dirs, cwd: &Path) -> Vec<PathBuf> {
+    let explicit = env.get("MCPX_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let options = LoadOptions { explicit, dir: cwd, env, dirs, uid: proc::uid() };
+    let settings = config::load(&options).and_then(|config| Settings::resolve(config.settings_layers(env)));
+    settings
+        .map(|s| s.get(&settings::COMMANDS_DIRS))
+        .unwrap_or_default()
+        .into_iter()
+        .map(PathBuf::from)
+        .collect()
 }
 
 /// Every one there is, by name, with its program.

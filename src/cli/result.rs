@@ -4,6 +4,7 @@
 //! one by one. Knows nothing of how the call was made.
 
 use super::out::Out;
+use crate::artifacts::{Artifact, Label, Limits, Store, extension};
 use crate::error::{Error, Kind, Result};
 use crate::util::base64;
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How much of a tool's own error text is shown.
 const ERROR_TEXT: usize = 64 * 1024;
@@ -96,7 +97,7 @@ impl<'a> Envelope<'a> {
                 if text.ends_with('\n') { Ok(()) } else { out.bytes(b"\n") }
             }
             Part::Media { data, mime } => match media.place(&data, &mime)? {
-                Some(path) => out.line(&path.to_string_lossy()),
+                Some(placed) => out.line(&placed.path.to_string_lossy()),
                 None => {
                     out.text("data:")?;
                     out.text(&mime)?;
@@ -120,11 +121,10 @@ impl<'a> Envelope<'a> {
         let mut blocks = 0usize;
         self.each(|raw, part| {
             if let Part::Media { data, mime } = part
-                && let Some(path) = media.place(&data, &mime)?
+                && let Some(file) = media.place(&data, &mime)?
             {
                 let kind = serde_json::from_str::<Block>(raw.get()).map(|b| b.kind.into_owned());
-                let block = json!({"type": kind.unwrap_or_default(), "mimeType": mime, "path": path});
-                placed.insert(blocks, block.to_string());
+                placed.insert(blocks, file.block(&kind.unwrap_or_default(), &mime).to_string());
             }
             blocks += 1;
             Ok(())
@@ -283,18 +283,54 @@ fn write_string(out: &mut Out, text: &str) -> Result<()> {
 
 /// Where images, audio and blobs go.
 pub struct Media {
-    /// The directory for files; `None` leaves the data in the output.
-    pub dir: Option<PathBuf>,
-    /// A directory above it that must be ours and closed to others; made when the first file is.
-    pub private: Option<PathBuf>,
+    /// What becomes of them.
+    pub way: Way,
     /// What the files' names begin with.
     pub stem: String,
 }
 
+/// What becomes of images, audio and blobs.
+pub enum Way {
+    /// The data stays in the output.
+    Inline,
+    /// Each becomes a file in this directory.
+    Dir(PathBuf),
+    /// Each becomes an artifact, of this run and session.
+    Kept {
+        /// The store.
+        store: Store,
+        /// How much may be in it.
+        limits: Limits,
+        /// The run and the session, where they are known.
+        of: (Option<String>, Option<String>),
+    },
+}
+
+/// A file that data was put into: the block that stands for it.
+struct Placed {
+    path: PathBuf,
+    artifact: Option<Artifact>,
+}
+
+impl Placed {
+    fn block(&self, kind: &str, mime: &str) -> Value {
+        let mut block = json!({"type": kind, "mimeType": mime, "path": self.path});
+        if let Some(a) = &self.artifact {
+            block["uri"] = a.uri.as_str().into();
+            block["name"] = a.name.as_str().into();
+            block["size"] = a.size.into();
+            block["sha256"] = a.sha256.as_str().into();
+        }
+        block
+    }
+}
+
 impl Media {
-    /// Writes the data to a new file and returns its path; `None` when data stays in the output.
-    fn place(&self, data: &str, mime: &str) -> Result<Option<PathBuf>> {
-        let Some(dir) = &self.dir else { return Ok(None) };
+    /// Puts the data into a file; `None` when data stays in the output.
+    fn place(&self, data: &str, mime: &str) -> Result<Option<Placed>> {
+        if matches!(self.way, Way::Inline) {
+            return Ok(None);
+        }
         let bytes = base64::decode(data).map_err(|at| {
             Error::new(
                 Kind::Unavailable,
@@ -302,14 +338,33 @@ impl Media {
             )
             .hint("--media inline leaves the data as it came")
         })?;
+        match &self.way {
+            Way::Inline => Ok(None),
+            Way::Dir(dir) => self.write(dir, &bytes, mime).map(Some),
+            Way::Kept { store, limits, of } => {
+                let mut incoming = store.begin(limits)?;
+                incoming.take(&bytes)?;
+                let label = Label {
+                    name: format!("{}.{}", self.stem, extension(mime)),
+                    mime: Some(mime.to_owned()),
+                    run: of.0.clone(),
+                    session: of.1.clone(),
+                };
+                let is_open = |run: &str| store.is_noted(run, &crate::proc::alive);
+                let (artifact, _) = store.keep(incoming, label, limits, &is_open)?;
+                let path = artifact.path.clone().unwrap_or_default();
+                Ok(Some(Placed { path, artifact: Some(artifact) }))
+            }
+        }
+    }
+
+    /// Writes a new file.
+    fn write(&self, dir: &Path, bytes: &[u8], mime: &str) -> Result<Placed> {
         let fail = |what: &str, e: std::io::Error| {
             Error::new(Kind::Unavailable, format!("{what} {}: {e}", dir.display())).hint(
                 "output.mediaDir (--output-media-dir) sets another directory; --media inline writes no files",
             )
         };
-        if let Some(private) = &self.private {
-            crate::paths::ensure_private(private, crate::proc::uid())?;
-        }
         std::fs::create_dir_all(dir).map_err(|e| fail("creating the directory", e))?;
         let stamp = crate::util::now_ms();
         for serial in 0..u32::MAX {
@@ -317,46 +372,14 @@ impl Media {
             let path = dir.join(name);
             match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(mut file) => {
-                    file.write_all(&bytes).map_err(|e| fail("writing a file in", e))?;
-                    return Ok(Some(path));
+                    file.write_all(bytes).map_err(|e| fail("writing a file in", e))?;
+                    return Ok(Placed { path, artifact: None });
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => continue,
                 Err(e) => return Err(fail("creating a file in", e)),
             }
         }
         Err(super::internal("no free file name"))
-    }
-}
-
-/// A file name's extension for a MIME type.
-fn extension(mime: &str) -> &'static str {
-    let essence = mime.split(';').next().unwrap_or(mime).trim().to_ascii_lowercase();
-    match essence.as_str() {
-        "image/png" => "png",
-        "image/jpeg" | "image/jpg" => "jpg",
-        "image/gif" => "gif",
-        "image/webp" => "webp",
-        "image/avif" => "avif",
-        "image/bmp" => "bmp",
-        "image/svg+xml" => "svg",
-        "image/tiff" => "tiff",
-        "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
-        "audio/mpeg" | "audio/mp3" => "mp3",
-        "audio/ogg" => "ogg",
-        "audio/flac" => "flac",
-        "audio/mp4" | "audio/aac" => "m4a",
-        "video/mp4" => "mp4",
-        "video/webm" | "audio/webm" => "webm",
-        "application/pdf" => "pdf",
-        "application/json" => "json",
-        "application/zip" => "zip",
-        "application/gzip" => "gz",
-        "text/html" => "html",
-        "text/css" => "css",
-        "text/csv" => "csv",
-        "text/markdown" => "md",
-        _ if essence.starts_with("text/") => "txt",
-        _ => "bin",
     }
 }
 
@@ -396,7 +419,7 @@ mod tests {
         serde_json::from_slice(&out.captured).unwrap()
     }
     fn inline() -> Media {
-        Media { dir: None, private: None, stem: "t".into() }
+        Media { way: Way::Inline, stem: "t".into() }
     }
 
     #[test]
@@ -438,7 +461,7 @@ mod tests {
     #[test]
     fn media_goes_to_files_or_stays() {
         let dir = std::env::temp_dir().join(format!("mcpx-media-{}", std::process::id()));
-        let files = Media { dir: Some(dir.join("in")), private: Some(dir.clone()), stem: "t".into() };
+        let files = Media { way: Way::Dir(dir.join("in")), stem: "t".into() };
         let r = json!({"content":[
             {"type":"image","data":"Zm9v","mimeType":"image/png"},
             {"type":"resource","resource":{"uri":"x:/1","blob":"YmFy","mimeType":"text/csv"}},
@@ -457,6 +480,19 @@ mod tests {
         assert!(d["content"][0].get("data").is_none());
         assert_eq!(d["result"][0], d["content"][0]);
         assert_eq!(std::fs::read_dir(dir.join("in")).unwrap().count(), 4);
+        let root = dir.to_str().unwrap();
+        let env = crate::util::Env::from_pairs([("HOME", root), ("MCPX_STATE_DIR", root)]);
+        let store = Store::new(&crate::paths::Dirs::from_env(&env, 0).unwrap());
+        let limits = Limits { one: 100, quota: 0, ttl: std::time::Duration::ZERO };
+        let of = (Some("r1".into()), None);
+        let kept = Media { way: Way::Kept { store: store.clone(), limits, of }, stem: "t".into() };
+        let d = document(r.clone(), &kept);
+        let block = &d["content"][0];
+        assert_eq!(std::fs::read(block["path"].as_str().unwrap()).unwrap(), b"foo");
+        assert_eq!((block["type"].as_str(), block["size"].as_u64()), (Some("image"), Some(3)));
+        let artifact = store.find(block["uri"].as_str().unwrap()).unwrap();
+        assert_eq!((artifact.name.as_str(), artifact.run.as_deref()), ("t.png", Some("r1")));
+        assert_eq!(store.list().unwrap().len(), 2);
         std::fs::remove_dir_all(&dir).unwrap();
         assert!(printed(r, &inline()).starts_with("data:image/png;base64,Zm9v\n"));
         let bad = json!({"content":[{"type":"image","data":"*","mimeType":"image/png"}]});

@@ -8,7 +8,7 @@ use crate::api::wire::NamespaceRow;
 use crate::catalog::cache::Cache;
 use crate::catalog::lock::Lock;
 use crate::catalog::rows::{self as catalog_rows, Row};
-use crate::catalog::{ServerSchema, filter, names};
+use crate::catalog::{ServerSchema, Tool, filter, names};
 use crate::config::{ServerDef, ServerOptions, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::settings;
@@ -375,7 +375,7 @@ fn missing_line(missing: &[(&str, &Error)], done: &str) -> Option<String> {
 }
 
 /// One server's tools. This is for a call, which waits as long as the server may take to start.
-pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
+fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
     let world = cx.catalog()?;
     let (cache, ttl) = cache(world);
     if let (None, Some(lock)) = (unusable(world, def), locking::alone(world)?) {
@@ -388,6 +388,19 @@ pub fn one(cx: &Cx, def: &ServerDef) -> Result<ServerSchema> {
             None => ask(cx, &[&def.name], None).and_then(|answer| pick(&answer, &def.name)),
         },
     }
+}
+
+/// One tool of a server, by any of its names.
+pub fn one_tool(cx: &Cx, def: &ServerDef, tool: &str) -> Result<Tool> {
+    let world = cx.catalog()?;
+    if unusable(world, def).is_none() && locking::alone(world)?.is_none() {
+        let (cache, ttl) = cache(world);
+        if let Some(known) = filter::load_tool(&cache, def, ttl, tool) {
+            return Ok(known);
+        }
+    }
+    let schema = one(cx, def)?;
+    names::find_tool(&schema.tools, tool, &def.name).cloned()
 }
 
 /// What the daemon knows, or finds out, of these servers; within `wait` milliseconds, if that is given.

@@ -278,7 +278,10 @@ impl<'a> Parser<'a> {
                 self.at += length;
                 Ok(number)
             }
-            Err(_) => self.fail(format!("\"{}\" is not a number", &rest[..length])),
+            Err(_) => {
+                let shown: String = rest[..length].chars().take(WINDOW).collect();
+                self.fail(format!("\"{shown}\" is not a number"))
+            }
         }
     }
 

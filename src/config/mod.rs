@@ -12,6 +12,8 @@ pub mod import;
 pub mod inherit;
 mod jsonc;
 mod load;
+#[cfg(test)]
+mod mutated;
 mod node;
 mod oauth;
 mod odd;

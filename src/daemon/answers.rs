@@ -1,5 +1,6 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
+use super::artifacts;
 use super::calling;
 use super::discover;
 use super::events::Event;
@@ -170,6 +171,13 @@ fn dispatch(
         _ => {}
     }
     match op.id {
+        Id::Artifact => artifacts::show(daemon, &params.parse(op)?),
+        Id::ArtifactContent => artifacts::content(daemon, &params.parse(op)?),
+        Id::Artifacts => artifacts::list(daemon, &params.parse(op)?),
+        Id::RemoveArtifact => artifacts::remove(daemon, &params.parse(op)?),
+        Id::StoreArtifact => artifacts::store(daemon, params.parse(op)?, asker),
+        Id::SweepArtifacts => artifacts::sweep(daemon),
+        Id::UploadArtifact => artifacts::upload(daemon, op, params),
         Id::Call => calling::call(daemon, params.parse(op)?, asker),
         Id::Channel => match asker.origin {
             Origin::Unix(_) => {
@@ -261,7 +269,7 @@ fn dispatch(
         Id::Status => json_of(&status(daemon)),
         Id::Resources => offers::list(daemon, params.parse(op)?, offers::RESOURCES, asker),
         Id::ResourceTemplates => offers::list(daemon, params.parse(op)?, offers::TEMPLATES, asker),
-        Id::ReadResource => offers::read(daemon, &params.parse(op)?, asker),
+        Id::ReadResource => offers::read(daemon, params.parse(op)?, asker),
         Id::SubscribeResource => offers::subscribe(daemon, &params.parse(op)?, true, asker),
         Id::UnsubscribeResource => offers::subscribe(daemon, &params.parse(op)?, false, asker),
         Id::Prompts => offers::list(daemon, params.parse(op)?, offers::PROMPTS, asker),

@@ -5,6 +5,7 @@ use super::answers::{caller_of, json_of, limits};
 use super::asks::tasks::{Task, Waited};
 use super::asks::{self, About};
 use super::call_stream::{self, News};
+use super::references::{self, Called};
 use super::router::{Asker, Done, Origin, Response};
 use super::runs;
 use super::selection::selection;
@@ -35,11 +36,8 @@ const PROGRESS_HEADER: &str = "x-mcpx-progress";
 /// Carries out a call. A caller that can be answered early, or says that it wants to
 /// know, is answered when the server asks something, and the call goes on as a task.
 pub fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Done> {
-    let reports = wants(asker, INPUT_HEADER);
-    if asker.early.is_some() || !reports {
-        return perform(daemon, call, asker).map(Done::Tool);
-    }
-    detachable(daemon, call, asker)
+    let inner = daemon.clone();
+    detachable(daemon, asker, move |asker| perform(&inner, call, asker))
 }
 
 /// Whether a header asks for reports.
@@ -47,8 +45,16 @@ fn wants(asker: &Asker<'_>, header: &str) -> bool {
     asker.headers.get(header).is_some_and(|v| v.trim().eq_ignore_ascii_case("report"))
 }
 
-/// A call on a thread of its own, so that the asker's can leave it.
-fn detachable(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Done> {
+/// Carries out what a server may ask something about; on a thread of its own where the asker's has
+/// to be able to leave it.
+pub(super) fn detachable(
+    daemon: &Arc<Daemon>,
+    asker: &Asker<'_>,
+    work: impl FnOnce(&Asker<'_>) -> Result<Box<RawValue>> + Send + 'static,
+) -> Result<Done> {
+    if asker.early.is_some() || !wants(asker, INPUT_HEADER) {
+        return work(asker).map(Done::Tool);
+    }
     let (send, receive) = mpsc::sync_channel(call_stream::AHEAD);
     let cancel = Cancel::new();
     let inner = cancel.clone();
@@ -76,7 +82,7 @@ fn detachable(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Res
         let headers = Headers::default();
         let early = Some(early);
         let asker = Asker { origin, held, cancel: &cancel, progress, carried, headers: &headers, early };
-        let _ = send.send(News::Done(perform(&daemon, call, &asker)));
+        let _ = send.send(News::Done(work(&asker)));
     })
     .map_err(|e| Error::new(Kind::Busy, format!("starting a thread for a call: {e}")))?;
     let news = receive.recv();
@@ -116,6 +122,10 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
     let call_timeout = asker.carried.get(limit).or_else(|| of_run.get(limit));
     let check = &settings::MCP_VALIDATE_ARGUMENTS;
     let validate = asker.carried.get(check).or_else(|| of_run.get(check));
+    let way = &settings::ARTIFACTS_RESULTS;
+    let way = asker.carried.get(way).or_else(|| of_run.get(way));
+    let from = &settings::ARTIFACTS_RESULTS_FROM;
+    let from = asker.carried.get(from).or_else(|| of_run.get(from));
     let limits = limits(daemon, &call.context, asker);
     let current = daemon.current();
     let permit = |schema: &ServerSchema, tool: &Tool| {
@@ -123,7 +133,7 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
         runs::check(&limits, names.map_or(schema.server.as_str(), |n| &n.ident), schema, tool)
     };
     let (caller, own) = caller_of(daemon, call.context, asker);
-    let asking = Asking::new(daemon, &call.server, &call.tool, &caller, asker);
+    let asking = Asking::new(daemon, (&call.server, &call.tool), &caller, asker, call.input.clone());
     let outcome = daemon.pool.call(
         Call {
             server: &call.server,
@@ -136,6 +146,7 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
             cancel: asker.cancel,
             progress: asker.progress.clone(),
             asked: Some(asking.handler()),
+            capabilities: call.input.as_ref(),
         },
         &caller,
     );
@@ -143,11 +154,17 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
     if own {
         daemon.pool.end_session(&caller.session);
     }
-    outcome
+    if way.unwrap_or_else(|| current.settings.get(&settings::ARTIFACTS_RESULTS)) == "inline" {
+        return outcome;
+    }
+    let from = from.unwrap_or_else(|| current.settings.get(&settings::ARTIFACTS_RESULTS_FROM));
+    let called =
+        Called { tool: &call.tool, run: caller.run.clone(), session: (!own).then(|| caller.session.clone()) };
+    outcome.map(|result| references::replaced(daemon, result, &called, from))
 }
 
 /// What a call needs should its server ask something.
-struct Asking {
+pub(super) struct Asking {
     daemon: std::sync::Weak<Daemon>,
     server: String,
     tool: String,
@@ -155,6 +172,8 @@ struct Asking {
     run: Option<String>,
     cancel: Cancel,
     early: Option<Early>,
+    /// What the caller answers itself, as MCP's `ClientCapabilities`.
+    input: Option<Value>,
     /// The task that the call has become.
     task: Mutex<Option<Arc<Task>>>,
     /// What was asked.
@@ -162,12 +181,13 @@ struct Asking {
 }
 
 impl Asking {
-    fn new(
+    /// Of a call, or of another request, whose method then stands for the tool.
+    pub fn new(
         daemon: &Arc<Daemon>,
-        server: &str,
-        tool: &str,
+        (server, tool): (&str, &str),
         caller: &Caller,
         asker: &Asker<'_>,
+        input: Option<Value>,
     ) -> Arc<Asking> {
         Arc::new(Asking {
             daemon: Arc::downgrade(daemon),
@@ -177,12 +197,14 @@ impl Asking {
             run: caller.run.clone(),
             cancel: asker.cancel.clone(),
             early: asker.early.clone(),
+            input,
             task: Mutex::default(),
             questions: Mutex::default(),
         })
     }
 
-    fn handler(self: &Arc<Self>) -> Asked {
+    /// Takes what is asked.
+    pub fn handler(self: &Arc<Self>) -> Asked {
         let asking = self.clone();
         Arc::new(move |question| asking.ask(question))
     }
@@ -196,21 +218,38 @@ impl Asking {
             run: self.run.clone(),
             task: None,
         };
-        if question.method == asks::sampling::METHOD {
+        // Only a caller that is told of it at once can answer what nobody else can.
+        let hosted = self.early.is_some() && self.answers(&question.method);
+        if question.method == asks::sampling::METHOD && !hosted {
             return asks::sampling::begin(&daemon, question, about, Some(&self.cancel));
         }
         let settings = daemon.current().settings.clone();
         let about = || About { task: self.task(&daemon).map(|task| task.id.clone()), ..about };
-        let taken = daemon.questions.take(question, about, &settings, Some(&self.tool));
-        let Some(row) = taken else { return };
-        if let Some(id) = row["id"].as_str() {
+        let more = question.more;
+        let taken = daemon.questions.take(question, about, &settings, Some(&self.tool), hosted);
+        if let Some(id) = taken.as_ref().and_then(|row| row["id"].as_str()) {
             self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(id.to_owned());
         }
-        let Some(task) = self.lock().clone() else { return };
+        // Those that are asked at once are told of at once.
+        let Some(task) = self.lock().clone().filter(|_| !more) else { return };
+        let open = daemon.questions.list(Some(&task.id));
+        if open.is_empty() {
+            return;
+        }
         task.asks();
         if let Some(early) = &self.early {
-            early(&asks::input_required(&task, &daemon.questions.list(Some(&task.id))));
+            early(&asks::input_required(&task, &open));
         }
+    }
+
+    /// Whether the caller said that it answers such requests itself.
+    fn answers(&self, method: &str) -> bool {
+        let capability = match method {
+            asks::sampling::METHOD => "sampling",
+            "roots/list" => "roots",
+            _ => return false,
+        };
+        self.input.as_ref().is_some_and(|input| input[capability].is_object())
     }
 
     /// The task that this call becomes when its caller is answered early.
@@ -224,7 +263,7 @@ impl Asking {
     }
 
     /// The call is over, and nothing that was asked for it is of use any more.
-    fn over(&self, daemon: &Daemon, outcome: &Result<Box<RawValue>>) {
+    pub fn over(&self, daemon: &Daemon, outcome: &Result<Box<RawValue>>) {
         let asked = std::mem::take(&mut *self.questions.lock().unwrap_or_else(PoisonError::into_inner));
         asked.iter().for_each(|id| daemon.questions.withdraw(id));
         let Some(task) = self.lock().take() else { return };
@@ -248,6 +287,7 @@ pub struct Answered {
     id: String,
     action: String,
     content: Option<Value>,
+    result: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -269,7 +309,7 @@ pub fn question(daemon: &Daemon, wanted: &OfId) -> Result<Done> {
 
 /// Answers a question.
 pub fn answer(daemon: &Daemon, answered: Answered) -> Result<Done> {
-    json_of(&daemon.questions.answer(&answered.id, &answered.action, answered.content)?)
+    json_of(&daemon.questions.answer(&answered.id, &answered.action, answered.content, answered.result)?)
 }
 
 /// Every task.

@@ -1,15 +1,16 @@
 //! Event consumers: programs that the daemon runs and feeds with events, one at a
 //! time and in order. A consumer says when it is done with one; where it was is
-//! kept on disk, so that it goes on there after a restart of its own. Knows nothing
-//! of what events mean.
+//! kept on disk, so that it goes on there after a restart of its own or of the
+//! daemon, with what the log has of the time between. Knows nothing of what events mean.
 
 use super::child;
 use super::hooks::row;
 use super::state::Daemon;
 use crate::log::{self, Level};
 use crate::observe::declared::{self, Listener};
-use crate::observe::log::{Entry, Ids};
+use crate::observe::log::{Entry, Ids, Snapshot, past};
 use crate::observe::{Bus, Event};
+use crate::proc::lock::FileLock;
 use crate::proc::{self, Child, Io};
 use crate::script::env::consumer_env;
 use crate::settings::{self, Settings, duration_text};
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -33,6 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// How long a consumer may take to leave once its stdin has ended.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// So many daemons that came and went are remembered while a consumer is behind; the oldest are given up.
+const DAEMONS: usize = 64;
 
 /// All consumers of a daemon.
 #[derive(Default)]
@@ -59,16 +63,53 @@ struct Consumer {
 #[derive(Default)]
 struct Fares {
     pid: Option<u32>,
+    /// The number of the last event that it was done with.
     acknowledged: u64,
+    /// How many it was done with.
+    done: u64,
     starts: u64,
     last_error: String,
 }
 
-/// Where a consumer was: numbers start anew with each daemon.
-#[derive(Debug, Default, Serialize, Deserialize)]
+/// Where a consumer is: numbers start anew with each daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
+    /// The daemon whose events it gets.
     daemon: String,
+    /// It is done with this one.
     seq: u64,
+    /// The daemons whose events come after those.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    then: Vec<String>,
+}
+
+impl Place {
+    /// The place as it was left, continued by this daemon.
+    fn resumed(saved: Option<Place>, own: &str) -> Place {
+        let Some(mut place) = saved else { return Place { daemon: own.to_owned(), ..Place::default() } };
+        if place.daemon != own && place.then.last().is_none_or(|last| last != own) {
+            place.then.push(own.to_owned());
+        }
+        while place.then.len() > DAEMONS {
+            (place.daemon, place.seq) = (place.then.remove(0), 0);
+        }
+        place
+    }
+
+    /// It is done with all of a daemon's events.
+    fn next(&mut self, own: &str) {
+        let next = if self.then.is_empty() { own.to_owned() } else { self.then.remove(0) };
+        (self.daemon, self.seq) = (next, 0);
+    }
+}
+
+/// An event from before, as a consumer gets it.
+#[derive(Serialize)]
+struct Replayed<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    daemon: &'a str,
+    replayed: bool,
 }
 
 impl Consumers {
@@ -185,10 +226,31 @@ impl Consumer {
         let mut delay = RESTART_MIN;
         while let Some(daemon) = daemon.upgrade() {
             let path = place_of(&daemon, &self.listener.name);
+            // A daemon that this one replaces may still be feeding it.
+            let lock = match FileLock::try_now(&path.with_extension("lock")) {
+                Ok(Some(lock)) => Some(lock),
+                Ok(None) => {
+                    drop(daemon);
+                    match stopped.recv_timeout(RESTART_MIN) {
+                        Err(RecvTimeoutError::Timeout) => continue,
+                        _ => return,
+                    }
+                }
+                // Where no lock can be had nothing is kept either.
+                Err(_) => None,
+            };
             let saved = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Place>(&text).ok());
-            let seq = saved.filter(|p| p.daemon == self.bus.daemon()).map_or(0, |p| p.seq);
-            self.fares().acknowledged = seq;
-            let outcome = self.feed(&daemon, seq, &path);
+            let place = Place::resumed(saved, self.bus.daemon());
+            self.keep(&place, &path);
+            let before = {
+                let mut fares = self.fares();
+                fares.acknowledged = place.seq;
+                fares.done
+            };
+            let outcome = self.feed(&daemon, place, &path);
+            if let Some(lock) = lock {
+                lock.remove();
+            }
             self.fares().pid = None;
             let most = daemon.current().settings.get(&settings::EVENTS_RESTART_MAX);
             drop(daemon);
@@ -198,7 +260,7 @@ impl Consumer {
             if let Err(why) = outcome {
                 self.tell(&why);
             }
-            if self.fares().acknowledged > seq {
+            if self.fares().done > before {
                 delay = RESTART_MIN;
             }
             match stopped.recv_timeout(delay.min(most)) {
@@ -208,8 +270,16 @@ impl Consumer {
         }
     }
 
-    /// Starts it once and feeds it with what came after an event.
-    fn feed(&self, daemon: &Daemon, after: u64, path: &std::path::Path) -> Result<(), String> {
+    /// Keeps where it is.
+    fn keep(&self, place: &Place, path: &Path) {
+        let text = serde_json::to_vec(place).unwrap_or_default();
+        if let Err(e) = util::write_atomic(path, &text, 0o600, false) {
+            log::warn(format_args!("keeping where the consumer \"{}\" is: {e}", self.listener.name));
+        }
+    }
+
+    /// Starts it once and feeds it with what came after its place.
+    fn feed(&self, daemon: &Daemon, place: Place, path: &Path) -> Result<(), String> {
         let current = daemon.current();
         let own = consumer_env(&self.listener.session, &current.endpoint);
         let limit = self.listener.timeout.unwrap_or(current.settings.get(&settings::EVENTS_ACK_TIMEOUT));
@@ -230,7 +300,9 @@ impl Consumer {
         });
         let lines = self.listen(&child)?;
         let stdin = child.take_stdin().ok_or("has no stdin")?;
-        let outcome = self.pass_on(daemon, stdin, &lines, (after, limit), path, &ended);
+        let mut fed = Fed { consumer: self, daemon, stdin, lines, limit, place, path, ended };
+        let outcome = fed.catch_up().and_then(|caught_up| if caught_up { fed.pass_on() } else { Ok(()) });
+        drop(fed);
         let exit = child.stop(FAREWELL, FAREWELL);
         match outcome {
             Err(Some(why)) => Err(why),
@@ -240,68 +312,9 @@ impl Consumer {
         }
     }
 
-    /// Passes events on, one by one. `Err(None)`: it has ended by itself.
-    fn pass_on(
-        &self,
-        daemon: &Daemon,
-        mut stdin: File,
-        lines: &Receiver<String>,
-        (mut after, limit): (u64, Duration),
-        path: &std::path::Path,
-        ended: &AtomicBool,
-    ) -> Result<(), Option<String>> {
-        let filter = &self.listener.filter;
-        loop {
-            let gone = || self.is_over() || ended.load(Ordering::Acquire);
-            let read = self.bus.read(after, filter, 1, PATIENCE, &gone);
-            if ended.load(Ordering::Acquire) {
-                return Err(None);
-            }
-            after = read.after;
-            if read.missed > 0 {
-                send(&mut stdin, &json!({"missed": read.missed}))?;
-            }
-            for event in read.events.iter().filter(|event| !self.caused(event)) {
-                send(&mut stdin, &**event)?;
-                self.acknowledged(lines, event.seq, limit)?;
-                self.fares().acknowledged = event.seq;
-                let place = Place { daemon: self.bus.daemon().to_owned(), seq: event.seq };
-                let text = serde_json::to_vec(&place).unwrap_or_default();
-                if let Err(e) = util::write_atomic(path, &text, 0o600, false) {
-                    log::warn(format_args!("keeping where the consumer \"{}\" is: {e}", self.listener.name));
-                }
-            }
-            if self.is_over() && !daemon.is_stopping() || read.closed && read.events.is_empty() {
-                return Ok(());
-            }
-        }
-    }
-
     /// What its own session does is not for it: it would never come to an end.
     fn caused(&self, event: &Event) -> bool {
         event.session.as_deref() == Some(self.listener.session.as_str())
-    }
-
-    /// Waits for the line that says that it is done with an event.
-    fn acknowledged(
-        &self,
-        lines: &Receiver<String>,
-        seq: u64,
-        limit: Duration,
-    ) -> Result<(), Option<String>> {
-        let deadline = std::time::Instant::now() + limit;
-        loop {
-            let left = deadline.saturating_duration_since(std::time::Instant::now());
-            match lines.recv_timeout(left) {
-                Ok(line) if line.trim().parse::<u64>().is_ok_and(|n| n >= seq) => return Ok(()),
-                Ok(line) => self.say(Level::Debug, line),
-                Err(RecvTimeoutError::Disconnected) => return Err(None),
-                Err(RecvTimeoutError::Timeout) => {
-                    let limit = duration_text(limit);
-                    return Err(Some(format!("did not write {seq} within {limit} (events.ackTimeout)")));
-                }
-            }
-        }
     }
 
     /// Reads what it writes: lines of stdout come, lines of stderr are logged.
@@ -348,13 +361,134 @@ impl Consumer {
     }
 }
 
+/// One life of a consumer.
+struct Fed<'a> {
+    consumer: &'a Consumer,
+    daemon: &'a Daemon,
+    stdin: File,
+    lines: Receiver<String>,
+    /// How long it may take for one event.
+    limit: Duration,
+    place: Place,
+    path: &'a Path,
+    /// It has ended.
+    ended: Arc<AtomicBool>,
+}
+
+/// Why it gets no more: what it did wrong, or none when it has ended by itself.
+type Broken = Option<String>;
+
+impl Fed<'_> {
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Passes on, from the log, what daemons before this one had for it; false when it is to end before that is done.
+    fn catch_up(&mut self) -> Result<bool, Broken> {
+        let own = self.consumer.bus.daemon().to_owned();
+        while self.place.daemon != own {
+            if !self.replay(None)? {
+                return Ok(false);
+            }
+            self.place.next(&own);
+            self.consumer.keep(&self.place, self.path);
+        }
+        Ok(true)
+    }
+
+    /// Passes on, from the log, what comes after its place, up to an event where one is named.
+    fn replay(&mut self, upto: Option<u64>) -> Result<bool, Broken> {
+        let whose = self.place.daemon.clone();
+        let span = (self.place.seq, upto);
+        let found = Snapshot::take(self.daemon.logs.journal.dir())
+            .and_then(|snapshot| past(&snapshot, &whose, span, &self.consumer.listener.filter));
+        let (events, missed) = match found {
+            Ok(found) => (found.events, found.missed),
+            Err(e) => {
+                let name = &self.consumer.listener.name;
+                log::warn(format_args!("looking in the log for what the consumer \"{name}\" missed: {e}"));
+                (Vec::new(), upto.map(|upto| upto.saturating_sub(span.0)))
+            }
+        };
+        if missed != Some(0) {
+            send(&mut self.stdin, &json!({"missed": missed, "daemon": whose}))?;
+        }
+        for event in events.iter().filter(|event| !self.consumer.caused(event)) {
+            if self.consumer.is_over() {
+                return Ok(false);
+            }
+            send(&mut self.stdin, &Replayed { event, daemon: &whose, replayed: true })?;
+            self.done_with(event.seq)?;
+        }
+        Ok(true)
+    }
+
+    /// Passes events on, one by one, as they come.
+    fn pass_on(&mut self) -> Result<(), Broken> {
+        let consumer = self.consumer;
+        let mut after = self.place.seq;
+        loop {
+            let gone = || consumer.is_over() || self.has_ended();
+            let read = consumer.bus.read(after, &consumer.listener.filter, 1, PATIENCE, &gone);
+            if self.has_ended() {
+                return Err(None);
+            }
+            if read.missed > 0 {
+                // The bus remembers less than the log.
+                let upto = after + read.missed;
+                self.place.seq = after;
+                if !self.replay(Some(upto))? {
+                    return Ok(());
+                }
+            }
+            after = read.after;
+            for event in read.events.iter().filter(|event| !consumer.caused(event)) {
+                send(&mut self.stdin, &**event)?;
+                self.done_with(event.seq)?;
+            }
+            if consumer.is_over() && !self.daemon.is_stopping() || read.closed && read.events.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until it says that it is done with an event, and keeps that.
+    fn done_with(&mut self, seq: u64) -> Result<(), Broken> {
+        self.acknowledged(seq)?;
+        let mut fares = self.consumer.fares();
+        fares.acknowledged = seq;
+        fares.done += 1;
+        drop(fares);
+        self.place.seq = seq;
+        self.consumer.keep(&self.place, self.path);
+        Ok(())
+    }
+
+    /// Waits for the line that says that it is done with an event.
+    fn acknowledged(&self, seq: u64) -> Result<(), Broken> {
+        let deadline = std::time::Instant::now() + self.limit;
+        loop {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.trim().parse::<u64>().is_ok_and(|n| n >= seq) => return Ok(()),
+                Ok(line) => self.consumer.say(Level::Debug, line),
+                Err(RecvTimeoutError::Disconnected) => return Err(None),
+                Err(RecvTimeoutError::Timeout) => {
+                    let limit = duration_text(self.limit);
+                    return Err(Some(format!("did not write {seq} within {limit} (events.ackTimeout)")));
+                }
+            }
+        }
+    }
+}
+
 fn entry(name: &str, session: &str, level: Level, message: String) -> Entry {
     let ids = Ids { session: session.to_owned(), ..Ids::default() };
     Entry { ids, data: json!({"consumer": name}), ..Entry::new(level, "script", message) }
 }
 
 /// Writes a line; a pipe that nobody reads any more means that it has ended.
-fn send(stdin: &mut File, value: &impl Serialize) -> Result<(), Option<String>> {
+fn send(stdin: &mut File, value: &impl Serialize) -> Result<(), Broken> {
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
     stdin.write_all(&line).map_err(|_| None)
@@ -366,4 +500,32 @@ fn place_of(daemon: &Daemon, name: &str) -> PathBuf {
     let sources = current.config.sources.iter().map(|s| s.path.as_os_str().as_bytes());
     let digest = util::digest(sources.chain([name.as_bytes()]), 16);
     daemon.origin.dirs.state.join(format!("consumer-{digest}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_leads_from_daemon_to_daemon() {
+        let place = |daemon: &str, seq, then: &[&str]| Place {
+            daemon: daemon.into(),
+            seq,
+            then: then.iter().map(|d| (*d).to_owned()).collect(),
+        };
+        assert_eq!(Place::resumed(None, "b"), place("b", 0, &[]));
+        assert_eq!(Place::resumed(Some(place("b", 7, &[])), "b"), place("b", 7, &[]));
+        let mut behind = Place::resumed(Some(place("a", 7, &[])), "b");
+        assert_eq!(behind, place("a", 7, &["b"]));
+        // Its own restart adds nothing; another daemon is added behind.
+        behind = Place::resumed(Some(behind), "b");
+        behind = Place::resumed(Some(behind), "c");
+        assert_eq!(behind, place("a", 7, &["b", "c"]));
+        behind.next("c");
+        assert_eq!(behind, place("b", 0, &["c"]));
+        behind.next("c");
+        assert_eq!(behind, place("c", 0, &[]));
+        let many = (0..100).fold(place("a", 7, &[]), |place, n| Place::resumed(Some(place), &n.to_string()));
+        assert_eq!((many.then.len(), many.seq), (DAEMONS, 0));
+    }
 }

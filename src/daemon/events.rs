@@ -4,7 +4,6 @@
 
 use super::follow::Watched;
 use super::http;
-use super::media::Media;
 use super::names::Names;
 use super::recording;
 use super::state::{Current, Daemon};
@@ -71,8 +70,6 @@ pub struct Life {
     pub trimmed: bool,
     /// How long calls in flight may take to end once it is to stop.
     pub drain: Duration,
-    /// Looks after files that nobody is to keep.
-    pub media: Media,
     /// Applying the configuration failed for a reason outside of it: to be tried again.
     pub again: bool,
 }
@@ -125,10 +122,7 @@ impl Life {
     /// Runs until the daemon is to stop, and stops it.
     pub fn run(mut self, events: &Receiver<Event>) {
         self.daemon.pool.keep_warm();
-        // A daemon of one command has neither hooks nor consumers.
-        if !self.quiet {
-            recording::attach(&self.daemon);
-        }
+        recording::attach(&self.daemon, self.quiet);
         let mut tick = self.tick();
         let mut next = Instant::now() + tick;
         let why = loop {
@@ -204,8 +198,7 @@ impl Life {
         if daemon.origin.pid == FIRST_PROCESS {
             proc::reap_strays();
         }
-        self.media
-            .look_after(&daemon.origin.dirs.media(), current.settings.get(&settings::OUTPUT_MEDIA_KEEP));
+        daemon.artifacts.look_after(daemon);
     }
 
     /// Nobody has needed a daemon that a command started for `autostart.idleExit`.
@@ -313,12 +306,11 @@ impl Life {
     /// From now on this holds for everybody.
     fn put_in_force(&self, current: Current) {
         let daemon = &self.daemon;
-        if self.quiet {
-            daemon.set_current(current);
-            return;
-        }
         recording::configure(&daemon.logs, daemon.pool.bus(), &current, &daemon.origin.env);
         daemon.set_current(current);
+        if self.quiet {
+            return;
+        }
         daemon.logs.consumers.configure(daemon, &daemon.current().settings);
     }
 

@@ -5,6 +5,7 @@
 use super::answers;
 use super::exec_hooks::{Hooks, Phase};
 use super::exec_stream;
+use super::recording;
 use super::router::{Asker, Body, Done, Origin, Response};
 use super::runs::{Run, Tie};
 use super::state::Daemon;
@@ -14,7 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::mcp::CancelGuard;
 use crate::proc::{self, thread};
 use crate::script::{
-    self, Attended, Faults, Feed, Link, Local, Namespace, Outcome, Plan, Prepared, RunSpec, Source,
+    self, Attended, Faults, Feed, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source,
 };
 use crate::settings::{self, Carried, FlagValue, Layers, Settings};
 use crate::util;
@@ -388,6 +389,8 @@ pub fn run(job: Job, cancel: &crate::pool::Cancel, feed: Option<Feed>) -> Result
     };
     let outcome = script::attend(plan, Attended { stdin, feed, started: &mut started })?;
     drop(guard);
+    let logged = outcome.captured.iter().flat_map(|c| &c.logs);
+    logged.for_each(|record| recording::script(&opened.daemon, &opened.run, record));
     let mut about = about;
     about["exitCode"] = outcome.exit_code.into();
     about["durationMs"] = ((outcome.duration.as_secs_f64() * 1e6).round() / 1e3).into();
@@ -422,6 +425,12 @@ fn end(child: &proc::Child, grace: Duration) {
 }
 
 impl Job {
+    /// Records what its program says.
+    pub fn recorder(&self) -> impl Fn(&LogRecord) + Send + 'static {
+        let (daemon, run) = (self.opened.daemon.clone(), self.opened.run.clone());
+        move |record| recording::script(&daemon, &run, record)
+    }
+
     /// What is told of it at the beginning of a stream: `{run, session, runtime, permissions, …}`.
     pub fn about(&self) -> &Value {
         &self.about

@@ -78,9 +78,11 @@ fn produce(job: Job, cancel: &Cancel, heartbeat: Duration, out: &mut Chunked<'_>
 /// Runs the job, and makes frames of what it says.
 fn feed(job: Job, cancel: &Cancel, frames: SyncSender<Value>) -> Result<Ended> {
     let mut text = [Pending::default(), Pending::default()];
+    let recorded = job.recorder();
     let take = move |fed: Fed| {
         let (stream, bytes, pending) = match fed {
             Fed::Log(record) => {
+                recorded(record);
                 let record = serde_json::to_value(record).unwrap_or_default();
                 return frames.send(json!({"t": "log", "record": record})).is_ok();
             }

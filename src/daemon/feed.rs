@@ -51,7 +51,9 @@ pub fn events(daemon: &Arc<Daemon>, wanted: Wanted, asker: &Asker<'_>) -> Result
         let read = bus.read(wanted.since.unwrap_or(0), &filter, usize::MAX, Duration::ZERO, &|| true);
         let missed = if wanted.since.is_some() { read.missed } else { 0 };
         let events: Vec<&Event> = read.events.iter().map(|event| &**event).collect();
-        return json_of(&json!({"events": events, "last": read.after, "missed": missed}));
+        return json_of(
+            &json!({"events": events, "last": read.after, "missed": missed, "daemon": bus.daemon()}),
+        );
     }
     // A client that lost its stream says where it was (WHATWG HTML, 9.2).
     let resumed = asker.headers.get("last-event-id").and_then(|id| id.trim().parse().ok());

@@ -1,7 +1,8 @@
 //! A daemon inside one command: the same parts, in a private directory that goes
-//! with it, without TCP and without signals of its own. Never names the command.
+//! with it, without TCP and without signals of its own. Only the log and the artifacts outlast it. Never names the command.
 
 use super::events::Event;
+use super::recording::Logs;
 use super::state::Daemon;
 use super::{Options, boot, left};
 use crate::api::wire::DaemonInfo;
@@ -51,10 +52,12 @@ impl Inline {
     pub fn start(options: Options) -> Result<Inline> {
         let place = place(&options.dirs)?;
         sweep(&options.dirs);
+        let lasting = Some(options.dirs.state.clone());
         let dirs = Dirs { state: place.0.clone(), ..options.dirs };
         let record = left::keep(&dirs, &options.env);
         let (send, events) = mpsc::channel();
-        let life = boot(Options { dirs, inline: true, ..options }, send, |logs, _, _, _| logs, Pool::new)?;
+        let life =
+            boot(Options { dirs, lasting, inline: true, ..options }, send, Logs::record_only, Pool::new)?;
         let daemon = life.daemon.clone();
         let info = daemon.current().info(&daemon.origin);
         let thread = proc::thread::spawn("daemon", move || {

@@ -2,6 +2,7 @@
 //! Never names the command line; prints nothing.
 
 mod answers;
+mod artifacts;
 mod asks;
 mod call_stream;
 mod calling;
@@ -18,15 +19,16 @@ mod follow;
 mod hooks;
 mod http;
 mod inline;
+mod intake;
 mod left;
 mod logfile;
 pub mod mcp_endpoint;
-mod media;
 mod names;
 mod offers;
 mod peers;
 mod places;
 mod recording;
+mod references;
 mod router;
 mod runs;
 mod selection;
@@ -46,7 +48,6 @@ use self::events::{Event, Life};
 use self::follow::Watched;
 pub use self::hooks::rows as declared_rows;
 pub use self::left::guard;
-use self::media::Media;
 use self::names::Names;
 use self::peers::Peers;
 use self::recording::Logs;
@@ -78,6 +79,8 @@ pub struct Options {
     pub env: Env,
     /// Where state and cache are kept.
     pub dirs: Dirs,
+    /// The state directory of what outlasts the daemon, the log and the artifacts; that of `dirs` when absent.
+    pub lasting: Option<PathBuf>,
     /// The settings that its command line gave.
     pub flags: Vec<FlagValue>,
     /// A command started it (`--detached`): it leaves when it was idle for `autostart.idleExit`.
@@ -147,9 +150,10 @@ fn boot(
     start_logs: impl FnOnce(Logs, &Dirs, &str, bool) -> Logs,
     pool: impl FnOnce(PoolConfig) -> Arc<Pool>,
 ) -> Result<Life> {
-    let Options { explicit, dir, env, dirs, flags, detached, inline, notice, mcp, .. } = options;
+    let Options { explicit, dir, env, dirs, lasting, flags, detached, inline, notice, mcp, .. } = options;
     let uid = proc::uid();
     paths::ensure_private(&dirs.state, uid)?;
+    let lasting = Dirs { state: lasting.unwrap_or_else(|| dirs.state.clone()), ..dirs.clone() };
     // Relative names would move with the working directory, which is `/` from here on.
     let explicit = explicit.map(|path| dir.join(path));
     let load = LoadOptions { explicit, dir: &dir, env: &env, dirs: &dirs, uid };
@@ -165,7 +169,7 @@ fn boot(
         cache: Cache::new(&dirs.cache),
     });
     let bus = pool.bus().clone();
-    let logs = start_logs(Logs::new(&dirs, &bus, &settings), &dirs, &config.key, detached);
+    let logs = start_logs(Logs::new(&lasting, &bus, &settings), &dirs, &config.key, detached);
     // More connections than the system's modest default; without it the daemon only refuses earlier.
     if !inline {
         let _ = proc::raise_nofile();
@@ -173,7 +177,7 @@ fn boot(
     let patience = settings.get(&settings::AUTOSTART_TIMEOUT);
     let bound = if inline { None } else { http::Bound::new(&settings)? };
     let peers = Peers::new().map_err(|e| events::no_thread("watch over its clients", &e))?;
-    let origin = Origin::new(detached, dirs, env);
+    let origin = Origin::new(detached, dirs, lasting, env);
     // A daemon inside a command is nobody else's to find.
     let chosen = if inline { String::new() } else { settings.get(&settings::DAEMON_SOCKET) };
     let mut names = Names::take(&origin.dirs, &config.key, &chosen, patience)?;
@@ -184,9 +188,7 @@ fn boot(
         current.endpoint.clone_from(&bound.endpoint);
         current.token.clone_from(&bound.token);
     }
-    if !inline {
-        recording::configure(&logs, &bus, &current, &origin.env);
-    }
+    recording::configure(&logs, &bus, &current, &origin.env);
     let outcome = Daemon::new(pool, peers, logs, mcp, origin, current, send).and_then(|daemon| {
         let tcp = bound.map(|bound| http::Tcp::start(&daemon, bound)).transpose()?;
         names.listen(&daemon)?;
@@ -214,7 +216,10 @@ fn boot(
         &kinds::DAEMON_STARTED,
         json!({"pid": daemon.origin.pid, "version": VERSION, "key": current.config.key}),
     ));
-    notice(&format!("serving {} on {}", describe(&current), current.socket.display()));
+    match inline {
+        true => recording::left_out(&current.settings).into_iter().for_each(&notice),
+        false => notice(&format!("serving {} on {}", describe(&current), current.socket.display())),
+    }
     Ok(Life {
         daemon,
         names,
@@ -225,7 +230,6 @@ fn boot(
         flags,
         booted,
         overrides: Vec::new(),
-        media: Media::default(),
         again: false,
         quiet: inline,
         trimmed: false,

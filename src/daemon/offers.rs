@@ -2,6 +2,7 @@
 //! nothing of HTTP or of frames.
 
 use super::answers::{caller_of, json_of, limits, one_or_many};
+use super::calling::{self, Asking};
 use super::router::{Asker, Done, Origin};
 use super::runs::Run;
 use super::selection::{Chosen, selection};
@@ -11,7 +12,9 @@ use crate::error::{Error, Kind, Result};
 use crate::pool::{Caller, Request};
 use crate::proc;
 use crate::settings;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -33,6 +36,18 @@ pub struct OfUri {
     server: String,
     uri: String,
     session: Option<String>,
+    #[serde(default, deserialize_with = "object_or_text")]
+    input: Option<Value>,
+}
+
+/// An object; in a query it stands as text.
+fn object_or_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<Value>, D::Error> {
+    match Option::<Value>::deserialize(deserializer)? {
+        Some(Value::String(text)) => serde_json::from_str(&text).map(Some).map_err(D::Error::custom),
+        other => Ok(other),
+    }
 }
 
 /// One prompt.
@@ -43,6 +58,7 @@ pub struct Prompted {
     #[serde(default)]
     arguments: Map<String, Value>,
     context: Option<CallContext>,
+    input: Option<Value>,
 }
 
 /// What is to be completed.
@@ -121,8 +137,16 @@ fn each(
     asker: &Asker<'_>,
 ) -> Vec<(String, Result<Vec<Value>>)> {
     let ask = move |daemon: &Daemon, server: &str, caller: &Caller, cancel: &crate::pool::Cancel| {
-        let request =
-            Request { server, method, params: None, timeout: None, cancel, progress: None, asked: None };
+        let request = Request {
+            server,
+            method,
+            params: None,
+            timeout: None,
+            cancel,
+            progress: None,
+            asked: None,
+            capabilities: None,
+        };
         daemon.pool.list_all(request, member, caller)
     };
     let at_once = usize::try_from(daemon.current().settings.get(&settings::CATALOG_CONCURRENCY)).unwrap_or(1);
@@ -153,13 +177,18 @@ fn each(
     rows
 }
 
+/// One request of one server.
+struct One<'a> {
+    server: &'a str,
+    method: &'static str,
+    params: Value,
+    /// What the caller answers itself when the server asks.
+    input: Option<&'a Value>,
+}
+
 /// One request whose result passes as the server sent it.
-fn ask(
-    daemon: &Arc<Daemon>,
-    (server, method, params): (&str, &'static str, Value),
-    context: CallContext,
-    asker: &Asker<'_>,
-) -> Result<Done> {
+fn ask(daemon: &Arc<Daemon>, one: One<'_>, context: CallContext, asker: &Asker<'_>) -> Result<Box<RawValue>> {
+    let One { server, method, params, input } = one;
     let chosen = selection(context.selection.clone(), asker);
     if !chosen.all
         && let Some(refused) = chosen.refuses(&*daemon.pool.definition(server)?)
@@ -175,6 +204,7 @@ fn ask(
         .hint("a permission profile without \"tools\" does not limit it"));
     }
     let (caller, own) = caller_of(daemon, context, asker);
+    let asking = Asking::new(daemon, (server, method), &caller, asker, input.cloned());
     let request = Request {
         server,
         method,
@@ -182,19 +212,25 @@ fn ask(
         timeout: None,
         cancel: asker.cancel,
         progress: asker.progress.clone(),
-        asked: None,
+        asked: Some(asking.handler()),
+        capabilities: input,
     };
     let outcome = daemon.pool.request(&request, &caller);
+    asking.over(daemon, &outcome);
     if own {
         daemon.pool.end_session(&caller.session);
     }
-    outcome.map(Done::Tool)
+    outcome
 }
 
 /// Reads a resource.
-pub fn read(daemon: &Arc<Daemon>, of: &OfUri, asker: &Asker<'_>) -> Result<Done> {
-    let params = json!({"uri": of.uri});
-    ask(daemon, (&of.server, "resources/read", params), context(of.session.clone()), asker)
+pub fn read(daemon: &Arc<Daemon>, of: OfUri, asker: &Asker<'_>) -> Result<Done> {
+    let inner = daemon.clone();
+    calling::detachable(daemon, asker, move |asker| {
+        let params = json!({"uri": of.uri});
+        let one = One { server: &of.server, method: "resources/read", params, input: of.input.as_ref() };
+        ask(&inner, one, context(of.session), asker)
+    })
 }
 
 /// Has a server tell of changes to a resource, or no longer.
@@ -209,7 +245,8 @@ pub fn subscribe(daemon: &Arc<Daemon>, of: &OfUri, on: bool, asker: &Asker<'_>) 
     if !on && !daemon.watches.leave(&key, &holder) {
         return done();
     }
-    ask(daemon, (&of.server, method, json!({"uri": of.uri})), context(session), asker)?;
+    let one = One { server: &of.server, method, params: json!({"uri": of.uri}), input: None };
+    ask(daemon, one, context(session), asker)?;
     if on {
         daemon.watches.join(key, holder);
     }
@@ -275,8 +312,12 @@ impl Watches {
 
 /// Gets a prompt.
 pub fn prompt(daemon: &Arc<Daemon>, of: Prompted, asker: &Asker<'_>) -> Result<Done> {
-    let params = json!({"name": of.name, "arguments": of.arguments});
-    ask(daemon, (&of.server, "prompts/get", params), of.context.unwrap_or_default(), asker)
+    let inner = daemon.clone();
+    calling::detachable(daemon, asker, move |asker| {
+        let params = json!({"name": of.name, "arguments": of.arguments});
+        let one = One { server: &of.server, method: "prompts/get", params, input: of.input.as_ref() };
+        ask(&inner, one, of.context.unwrap_or_default(), asker)
+    })
 }
 
 /// Completes an argument.
@@ -285,5 +326,6 @@ pub fn complete(daemon: &Arc<Daemon>, of: Completed, asker: &Asker<'_>) -> Resul
     if !of.arguments.is_empty() {
         params["context"] = json!({"arguments": of.arguments});
     }
-    ask(daemon, (&of.server, "completion/complete", params), of.context.unwrap_or_default(), asker)
+    let one = One { server: &of.server, method: "completion/complete", params, input: None };
+    ask(daemon, one, of.context.unwrap_or_default(), asker).map(Done::Tool)
 }

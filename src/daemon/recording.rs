@@ -7,6 +7,7 @@ use super::consumers::Consumers;
 use super::hooks::Hooks;
 use super::logfile::LogFile;
 use super::router::{Body, Done, Response};
+use super::runs::Run;
 use super::state::{Current, Daemon};
 use crate::api::info;
 use crate::config::Transport;
@@ -14,11 +15,12 @@ use crate::error::{Error, Kind, Result};
 use crate::log::{self, Level};
 use crate::observe::log::stats::{self, About};
 use crate::observe::log::{
-    Entry, Journal, Query, Redactor, Rolling, Snapshot, Upto, dir, newest, parse_when,
+    Entry, Ids, Journal, Query, Redactor, Rolling, Snapshot, Upto, dir, newest, parse_when,
 };
 use crate::observe::{Bus, Heard, Metrics, declared};
 use crate::paths::Dirs;
 use crate::proc;
+use crate::script::LogRecord;
 use crate::settings::{self, Settings};
 use crate::util::{self, Env};
 use serde::Deserialize;
@@ -94,6 +96,15 @@ impl Logs {
         Logs { file, ..self }
     }
 
+    /// Begins to write records alone: what else is said is the command's own. Where the log
+    /// cannot be written nothing is recorded, as a command needs no log to do its work.
+    pub fn record_only(self, _: &Dirs, _: &str, _: bool) -> Logs {
+        if let Err(e) = self.journal.start(proc::thread::spawn) {
+            log::debug(format_args!("nothing is logged: {e}"));
+        }
+        self
+    }
+
     /// Writes what is left.
     pub fn close(&self) {
         self.journal.close(LAST_RECORDS);
@@ -107,10 +118,20 @@ pub fn configure(logs: &Logs, bus: &Bus, current: &Current, env: &Env) {
     logs.hooks.configure(&current.settings);
 }
 
-/// Has hooks and consumers run: not before there is a record of the daemon's processes.
-pub fn attach(daemon: &Arc<Daemon>) {
+/// Has hooks and consumers run: not before there is a record of the daemon's processes. A daemon of
+/// one command (`brief`) is over too soon for a consumer.
+pub fn attach(daemon: &Arc<Daemon>, brief: bool) {
     daemon.logs.hooks.attach(daemon);
+    if brief {
+        return;
+    }
     daemon.logs.consumers.configure(daemon, &daemon.current().settings);
+}
+
+/// What a daemon of one command has to say of what it leaves out; `None` when that is nothing.
+pub fn left_out(settings: &Settings) -> Option<&'static str> {
+    let any = !declared::consumers(settings).is_empty();
+    any.then_some("event consumers do not run with --no-daemon; hooks and the log do")
 }
 
 /// Whether something is declared that the daemon starts by itself.
@@ -278,17 +299,39 @@ pub fn take(daemon: &Daemon, given: Given) -> Result<Done> {
         return Err(Error::new(Kind::Usage, "a record needs a message or an event"));
     }
     for mut entry in entries {
-        entry.message = SAID.cut(&entry.message);
         if entry.source.is_empty() || entry.source == "daemon" {
             entry.source = "plugin".into();
         }
-        Redactor::hide_names(&mut entry.data);
-        if entry.data.to_string().len() > SAID.0 {
-            entry.data = Value::Null;
-        }
-        daemon.logs.journal.entry(entry);
+        said(daemon, entry);
     }
     json_of(&json!({"ok": true}))
+}
+
+/// Records what somebody else says: not at any length, and not what is secret by its name.
+fn said(daemon: &Daemon, mut entry: Entry) {
+    entry.message = SAID.cut(&entry.message);
+    Redactor::hide_names(&mut entry.data);
+    if entry.data.to_string().len() > SAID.0 {
+        entry.data = Value::Null;
+    }
+    daemon.logs.journal.entry(entry);
+}
+
+/// Records what the program of a run says that the daemon itself attends, as a command does for its own.
+pub fn script(daemon: &Daemon, run: &Run, record: &LogRecord) {
+    let mut data = json!({});
+    if let Some(fields) = &record.fields {
+        data["fields"] = fields.clone();
+    }
+    if let Some(source) = &record.source {
+        data["source"] = source.as_str().into();
+    }
+    let (session, trace) = (run.caller.session.clone(), run.caller.trace.clone());
+    let ids = Ids { run: run.id.clone(), session, trace, ..Ids::default() };
+    let level = Level::from_word(&record.level).unwrap_or(Level::Info);
+    let entry =
+        Entry { event: "script.log".into(), ids, data, ..Entry::new(level, "script", &record.message) };
+    said(daemon, entry);
 }
 
 /// The figures as Prometheus reads them (text format 0.0.4).

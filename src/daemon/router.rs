@@ -12,12 +12,14 @@ use crate::api::ops::{self, NoRoute, Operation, Place, Shape};
 use crate::api::page;
 use crate::api::uri;
 use crate::api::wire::SETTINGS_HEADER;
+use crate::artifacts::Incoming;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Cancel, Progress};
 use crate::settings::Carried;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -56,6 +58,8 @@ pub enum Params<'a> {
     Json(&'a [u8]),
     /// Taken from a path and a query.
     Map(Map<String, Value>),
+    /// The same, and a body that was taken in as it came.
+    Content(Map<String, Value>, Incoming),
 }
 
 impl Params<'_> {
@@ -66,7 +70,7 @@ impl Params<'_> {
         let text = match &self {
             Params::Json(text) if text.iter().all(u8::is_ascii_whitespace) => b"{}",
             Params::Json(text) => *text,
-            Params::Map(map) => {
+            Params::Map(map) | Params::Content(map, _) => {
                 written = serde_json::to_vec(map).unwrap_or_default();
                 &written
             }
@@ -203,6 +207,8 @@ pub struct Asked<'a> {
     pub target: &'a str,
     /// The body; empty when there is none.
     pub body: &'a [u8],
+    /// A body that was taken in as it came, for the one operation that wants that.
+    pub content: Cell<Option<Incoming>>,
 }
 
 /// Answers one HTTP request. The listener counts it as in flight until the answer is written.
@@ -229,8 +235,13 @@ pub fn answer(daemon: &Arc<Daemon>, asked: &Asked<'_>, asker: &Asker<'_>) -> Ans
             return Answer::error(&error, None);
         }
     };
-    let outcome =
-        params(op, &in_path, query, body).and_then(|params| answers::perform(daemon, op, params, asker));
+    let outcome = params(op, &in_path, query, body).and_then(|params| {
+        let params = match (params, asked.content.take()) {
+            (Params::Map(map), Some(content)) => Params::Content(map, content),
+            (params, _) => params,
+        };
+        answers::perform(daemon, op, params, asker)
+    });
     match outcome {
         Ok(Done::Json(text)) => Answer::Response(Response::json(200, text)),
         Ok(Done::Tool(result)) => {
@@ -300,7 +311,7 @@ mod tests {
     fn map(op: &str, query: &str) -> Result<Value> {
         match params(ops::by_name(op).unwrap(), &[], query, b"")? {
             Params::Map(map) => Ok(Value::Object(map)),
-            Params::Json(_) => panic!("{op} has a body"),
+            Params::Json(_) | Params::Content(..) => panic!("{op} has a body"),
         }
     }
 

@@ -86,6 +86,10 @@ impl Run {
         let process = proc::start_ticks(pid).map(|ticks| (pid, ticks));
         *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
     }
+    /// Its program sees the files that the daemon sees, and is kept from none of them: it came by the socket, or the daemon runs it.
+    pub fn shares_files(&self) -> bool {
+        matches!(self.tie, Tie::Peer(_) | Tie::Own) && !self.confined
+    }
     fn process(&self) -> Option<(u32, u64)> {
         *self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }

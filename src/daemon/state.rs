@@ -1,5 +1,6 @@
 //! What all threads of the daemon share. Knows nothing of connections' bytes.
 
+use super::artifacts::Artifacts;
 use super::asks::tasks::Tasks;
 use super::asks::{self, Questions};
 use super::events::Event;
@@ -55,6 +56,8 @@ pub struct Daemon {
     pub questions: Arc<Questions>,
     /// The calls that go on without their callers.
     pub tasks: Tasks,
+    /// What is kept of scripts and tools.
+    pub artifacts: Artifacts,
     /// The connections of the unix socket.
     pub peers: Arc<Peers>,
     /// How many connections may be open.
@@ -88,6 +91,8 @@ pub struct Origin {
     pub detached: bool,
     /// Where state is kept.
     pub dirs: Dirs,
+    /// Where that is kept which outlasts it: another place for a daemon inside a command.
+    pub lasting: Dirs,
     /// The environment.
     pub env: Env,
 }
@@ -171,7 +176,7 @@ impl Current {
 
 impl Origin {
     /// This process.
-    pub fn new(detached: bool, dirs: Dirs, env: Env) -> Origin {
+    pub fn new(detached: bool, dirs: Dirs, lasting: Dirs, env: Env) -> Origin {
         let pid = std::process::id();
         Origin {
             pid,
@@ -180,6 +185,7 @@ impl Origin {
             started: Instant::now(),
             detached,
             dirs,
+            lasting,
             env,
         }
     }
@@ -277,6 +283,7 @@ impl Daemon {
             exec: Slots::default(),
             questions: Questions::new(pool.bus().clone()),
             tasks: Tasks::new(pool.bus().clone()),
+            artifacts: Artifacts::new(&origin.lasting),
             pool,
             sessions: Sessions::default(),
             peers,

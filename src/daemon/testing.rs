@@ -95,8 +95,10 @@ impl Home {
     /// What is in the state directory, but for logs.
     pub fn state_files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.dirs.state).into_iter().flatten().flatten();
-        let mut names: Vec<String> =
-            entries.map(|e| e.file_name().into_string().unwrap()).filter(|n| !n.contains(".log")).collect();
+        let mut names: Vec<String> = entries
+            .map(|e| e.file_name().into_string().unwrap())
+            .filter(|n| !n.contains(".log") && n != "artifacts")
+            .collect();
         names.sort();
         names
     }
@@ -141,6 +143,7 @@ impl Running {
             detached,
             inline: false,
             ready: None,
+            lasting: None,
             notice: Box::new(|_| {}),
             mcp: None,
         };
@@ -201,6 +204,7 @@ pub fn call(tool: &str, arguments: &Value) -> CallRequest {
         arguments: Some(to_raw_value(arguments).unwrap()),
         context: CallContext::default(),
         timeout_ms: None,
+        input: None,
     }
 }
 

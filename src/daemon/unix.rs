@@ -2,6 +2,7 @@
 //! another. Knows nothing of what they ask for.
 
 use super::channel;
+use super::intake::Intake;
 use super::peers::{Peer, Stream};
 use super::places::Place;
 use super::router::{self, Answer, Asked, Asker, Origin, Response};
@@ -174,9 +175,9 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
     let mut reader = Reader::new(peer.stream.clone());
     loop {
         let current = daemon.current();
-        let request = match reader
-            .request(&current.limits, |s| io::Write::write_all(s, b"HTTP/1.1 100 Continue\r\n\r\n"))
-        {
+        let mut intake = Intake::new(daemon, held.is_none());
+        let go_on = |s: &mut Stream| io::Write::write_all(s, b"HTTP/1.1 100 Continue\r\n\r\n");
+        let request = match reader.request_or_divert(&current.limits, go_on, &mut intake) {
             Ok(request) => request,
             Err(fault) => {
                 turn_down(&mut reader, &current.limits, &fault);
@@ -192,7 +193,7 @@ fn serve(daemon: &Arc<Daemon>, stream: UnixStream, _place: Place) {
         // The answer to HEAD would need to lack its body; nothing here takes HEAD, and closing tells where it ends.
         let keep = request.keep_alive && request.method != Method::Head && !daemon.is_stopping();
         let framed = request.takes_chunks;
-        match answer(daemon, &peer, &held, request) {
+        match answer(daemon, &peer, &held, request, intake) {
             Answer::Response(response) => {
                 let sent = response.write(reader.source_mut(), keep, framed);
                 peer.has_its_answer();
@@ -237,7 +238,13 @@ impl Drop for Runs<'_> {
 }
 
 /// The peer waits for what comes of it until [`Peer::has_its_answer`] is called.
-fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, held: &Option<Arc<Run>>, request: Request) -> Answer {
+fn answer(
+    daemon: &Arc<Daemon>,
+    peer: &Arc<Peer>,
+    held: &Option<Arc<Run>>,
+    request: Request,
+    intake: Intake<'_>,
+) -> Answer {
     let carried = match router::carried(request.headers.get("x-mcpx-settings")) {
         Ok(carried) => carried,
         Err(error) => return Answer::error(&error, None),
@@ -248,7 +255,8 @@ fn answer(daemon: &Arc<Daemon>, peer: &Arc<Peer>, held: &Option<Arc<Run>>, reque
     let Request { method, target, headers, body, .. } = &request;
     let asker =
         Asker { origin, held: held.clone(), cancel: &cancel, progress: None, carried, headers, early: None };
-    router::answer(daemon, &Asked { method: *method, target, body }, &asker)
+    let content = intake.into_content();
+    router::answer(daemon, &Asked { method: *method, target, body, content }, &asker)
 }
 
 /// Answers what could not be read as a request.

@@ -34,10 +34,19 @@ pub fn samples_for(settings: &Settings, server: &str) -> std::result::Result<(),
     if settings.get(&settings::SAMPLING_COMMAND).is_empty() {
         return Err("no handler is configured (sampling.command)");
     }
-    match settings.get(&settings::SAMPLING_SERVERS).iter().any(|pattern| glob(pattern, server)) {
+    match is_among(settings, server) {
         true => Ok(()),
         false => Err("the handler is not for this server (sampling.servers)"),
     }
+}
+
+/// Whether this server's callers may have a model (`sampling.hosts`).
+pub(super) fn hosts_may_sample(settings: &Settings, server: &str) -> bool {
+    settings.get(&settings::SAMPLING_HOSTS) && is_among(settings, server)
+}
+
+fn is_among(settings: &Settings, server: &str) -> bool {
+    settings.get(&settings::SAMPLING_SERVERS).iter().any(|pattern| glob(pattern, server))
 }
 
 /// A result for the server, or a JSON-RPC error's code and message.
@@ -51,10 +60,14 @@ pub type Asked = Arc<dyn Fn(Question) + Send + Sync>;
 pub struct Question {
     /// The server's configured name.
     pub server: String,
-    /// `elicitation/create` or `sampling/createMessage`.
+    /// `elicitation/create`, `sampling/createMessage`, or `roots/list` where the caller has roots of its own.
     pub method: String,
     /// The request's parameters.
     pub params: Value,
+    /// What the server calls it, where it asks as part of a result.
+    pub key: Option<String>,
+    /// Others follow at once: the server waits for the answers to all of them.
+    pub more: bool,
     /// Given when the server does not want the answer any more, or is gone.
     pub withdrawn: Cancel,
     reply: Option<Box<dyn FnOnce(Answer) + Send>>,
@@ -69,7 +82,8 @@ impl Question {
         reply: impl FnOnce(Answer) + Send + 'static,
     ) -> Question {
         let (server, method) = (server.to_owned(), method.to_owned());
-        Question { server, method, params, withdrawn, reply: Some(Box::new(reply)) }
+        let (key, more) = (None, false);
+        Question { server, method, params, key, more, withdrawn, reply: Some(Box::new(reply)) }
     }
 
     /// Answers it.
@@ -189,19 +203,25 @@ impl Client {
         let (send, receive) = mpsc::channel::<Option<(String, Answer)>>();
         let (mut answers, mut open) = (Map::new(), 0);
         let withdrawn = Cancel::new();
+        let asked = options.asked.as_ref().or(peer.hooks.asked.as_ref());
+        // Whoever says what it answers may have roots of its own.
+        let theirs = options.capabilities.is_some_and(|own| own["roots"].is_object());
+        let is_asked = |method: &str| is_question(method) || method == "roots/list" && theirs;
+        let mut left = wanted.input_requests.values().filter(|r| is_asked(&r.method)).count();
         for (key, request) in &wanted.input_requests {
             let params = request.params.and_then(|p| serde_json::from_str(p.get()).ok()).unwrap_or_default();
-            let asked = options.asked.as_ref().or(peer.hooks.asked.as_ref());
             match (request.method.as_str(), asked) {
+                (method, Some(asked)) if is_asked(method) => {
+                    let (send, inner) = (send.clone(), key.clone());
+                    open += 1;
+                    left -= 1;
+                    let reply = move |answer| drop(send.send(Some((inner, answer))));
+                    let mut question = Question::new(&peer.server, method, params, withdrawn.clone(), reply);
+                    (question.key, question.more) = (Some(key.clone()), left > 0);
+                    asked(question);
+                }
                 ("roots/list", _) => {
                     answers.insert(key.clone(), peer.roots());
-                }
-                (method, Some(asked)) if is_question(method) => {
-                    let (send, key) = (send.clone(), key.clone());
-                    open += 1;
-                    asked(Question::new(&peer.server, method, params, withdrawn.clone(), move |answer| {
-                        let _ = send.send(Some((key, answer)));
-                    }));
                 }
                 (method, _) => return Err(unanswered(subject, method, "mcpx does not offer it")),
             }

@@ -44,6 +44,9 @@ pub struct Options<'a> {
     pub progress: Option<Arc<dyn Fn(Value) + Send + Sync>>,
     /// Takes what the server asks while it works on this.
     pub asked: Option<Asked>,
+    /// What the caller answers when the server asks, as MCP's `ClientCapabilities`: said to servers
+    /// of the stateless era instead of what mcpx itself answers.
+    pub capabilities: Option<&'a Value>,
     /// Headers that say arguments again, where the transport has headers.
     pub mirrored: &'a [(String, String)],
 }
@@ -51,7 +54,7 @@ pub struct Options<'a> {
 impl<'a> Options<'a> {
     /// Without time-out and progress.
     pub fn new(cancel: &'a Cancel) -> Options<'a> {
-        Options { timeout: None, cancel, progress: None, asked: None, mirrored: &[] }
+        Options { timeout: None, cancel, progress: None, asked: None, capabilities: None, mirrored: &[] }
     }
     /// With a time-out.
     pub fn timeout(mut self, timeout: Duration) -> Options<'a> {
@@ -72,7 +75,9 @@ pub(super) struct Inner {
     pub started: Mutex<Arc<Handshake>>,
     /// What each request says of us; empty unless the server is of the stateless era.
     pub stamp: RwLock<Arc<Stamp>>,
-    /// Somebody here answers `sampling/createMessage`.
+    /// Something here answers `sampling/createMessage`, whoever calls.
+    pub model: bool,
+    /// The server is told that somebody does.
     pub sampling: bool,
     /// The level from which on the server is to log, as MCP calls it; empty for none.
     pub log_level: String,
@@ -101,7 +106,14 @@ impl Client {
         params: Option<Box<RawValue>>,
         options: Options,
     ) -> Result<Box<RawValue>> {
-        let stamp = self.stamp();
+        let mut stamp = self.stamp();
+        if let Some(own) = options.capabilities.filter(|_| !stamp.is_empty()) {
+            let mut own = own.clone();
+            if self.0.model {
+                own["sampling"] = json!({});
+            }
+            stamp = Arc::new(era::stamp(&own, &self.0.log_level)?);
+        }
         let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
         if stamp.is_empty() {
             return self.send(method, params.as_deref(), deadline, &stamp, &options);

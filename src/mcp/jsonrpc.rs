@@ -364,4 +364,49 @@ mod tests {
         let text = String::from_utf8(request(9, "x", Some(&params), false, &stamp)).unwrap();
         assert!(text.contains(r#""_meta":{"k":1,"v":{"new":1.0}}"#), "{text}");
     }
+
+    #[test]
+    fn mutated_lines_are_messages_or_none_and_what_is_read_can_be_written() {
+        let corpus: [&[u8]; 6] = [
+            br#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"h\u00fc \\n"}]}}"#,
+            br#"{"jsonrpc":"2.0","id":"s-1","method":"roots/list"}"#,
+            br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":0.5}}"#,
+            br#"{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"no such method","data":null}}"#,
+            br#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","method":"x"}]"#,
+            b" {\"id\":null,\"result\":null,\"id\":2} ",
+        ];
+        crate::util::mutate::each(&corpus, |line| {
+            let mut carried = 0;
+            read(line, |message| {
+                let part = match &message {
+                    Message::Request { id, method, params } => {
+                        let echoed = answer(id, &serde_json::json!({}));
+                        assert!(echoed.ends_with(b"\n") && serde_json::from_slice::<Value>(&echoed).is_ok());
+                        method.len() + params.map_or(0, |p| p.get().len())
+                    }
+                    Message::Notification { method, params } => {
+                        method.len() + params.map_or(0, |p| p.get().len())
+                    }
+                    Message::Answer { outcome, .. } => {
+                        outcome.map_or_else(|e| e.get().len(), |r| r.get().len())
+                    }
+                };
+                carried += part;
+                if let Message::Request { method, params, .. } | Message::Notification { method, params } =
+                    message
+                {
+                    let again = request(1, &method, params, true, &[]);
+                    assert_eq!(again.iter().filter(|b| **b == b'\n').count(), 1, "one line");
+                    let mut same = false;
+                    read(&again, |m| same = matches!(m, Message::Request { method: m, .. } if m == method));
+                    assert!(same, "{}", String::from_utf8_lossy(&again));
+                }
+            });
+            // Escapes aside, which only shrink, what is read was there.
+            assert!(carried <= line.len());
+            if let Ok(text) = std::str::from_utf8(line) {
+                assert!(!deeper_than(text, text.len()));
+            }
+        });
+    }
 }

@@ -220,4 +220,33 @@ mod tests {
         let big = format!("data: {}\ndata: y\n\n", "x".repeat(COPIED * 2));
         assert_eq!(data(&big, 1 << 20), [format!("{}\ny", "x".repeat(COPIED * 2))]);
     }
+
+    #[test]
+    fn mutated_streams_give_the_same_events_however_they_are_cut() {
+        let corpus: [&[u8]; 5] = [
+            b"event: message\nid: 4\ndata: {\"jsonrpc\":\"2.0\"}\n\n",
+            b"\xef\xbb\xbf: hello\r\nretry: 1500\r\ndata\r\ndata: a\r\ndata:  b\r\n\r\n",
+            b"data: one\rdata: two\r\rid: \0\ndata: x\n\n",
+            b"data: {\"a\":[1,2]}\n\n\n\ndata: last",
+            b"id\nretry: x\nunknown: y\ndata:\n\n",
+        ];
+        fn events<R: BufRead>(from: R) -> (Vec<Event>, bool) {
+            let (mut all, mut events) = (Vec::new(), Events::new(from, 4096));
+            loop {
+                match events.next().expect("bytes in memory") {
+                    Next::Event(event) => all.push(event),
+                    end => return (all, end == Next::End),
+                }
+            }
+        }
+        crate::util::mutate::each(&corpus, |stream| {
+            let whole = events(stream);
+            let mut pieces = crate::util::mutate::Pieces::new(stream);
+            let cut = events(std::io::BufReader::with_capacity(16, &mut pieces));
+            assert_eq!(whole, cut);
+            assert!(pieces.reads <= 2 * stream.len() + 2, "nothing is read twice");
+            assert!(whole.0.iter().map(|event| event.data.len()).sum::<usize>() <= stream.len());
+            assert!(whole.0.iter().all(|event| event.data.len() <= 4096));
+        });
+    }
 }

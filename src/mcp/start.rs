@@ -111,7 +111,9 @@ impl Connect<'_> {
             link,
             started: Mutex::default(),
             stamp: RwLock::default(),
-            sampling: ask::samples_for(settings, &def.name).is_ok(),
+            model: ask::samples_for(settings, &def.name).is_ok(),
+            sampling: ask::samples_for(settings, &def.name).is_ok()
+                || ask::hosts_may_sample(settings, &def.name),
             log_level: Some(settings.get(&settings::UPSTREAM_LOG_LEVEL))
                 .filter(|level| level != "off")
                 .unwrap_or_default(),

@@ -35,6 +35,8 @@ pub struct Request<'a> {
     pub progress: Option<Progress>,
     /// Takes what the server asks meanwhile.
     pub asked: Option<Asked>,
+    /// What of that the caller answers itself, as MCP's `ClientCapabilities`.
+    pub capabilities: Option<&'a Value>,
 }
 
 impl Pool {
@@ -58,6 +60,7 @@ impl Pool {
                 timeout,
                 progress: request.progress.clone(),
                 asked: request.asked.clone(),
+                capabilities: request.capabilities,
                 ..Options::new(request.cancel)
             };
             return match lease.upstream.request(request.method, params, &options) {

@@ -186,6 +186,7 @@ impl Errand<'_> {
             cancel: self.call.cancel,
             progress: self.call.progress.clone(),
             asked: self.call.asked.clone(),
+            capabilities: self.call.capabilities,
             mirrored: &prepared.mirrored,
         };
         let outcome = lease.upstream.request("tools/call", Some(prepared.params), &options);

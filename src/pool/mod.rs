@@ -56,6 +56,7 @@ use crate::observe::Bus;
 use crate::observe::log::Trace;
 use crate::settings::{self, Settings};
 use crate::util::Env;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -107,6 +108,8 @@ pub struct Call<'a> {
     pub progress: Option<Progress>,
     /// Who takes what the server asks meanwhile.
     pub asked: Option<Asked>,
+    /// What of that the caller answers itself, as MCP's `ClientCapabilities`.
+    pub capabilities: Option<&'a Value>,
 }
 
 /// Refuses a tool of a server, or lets it pass.

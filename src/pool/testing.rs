@@ -426,6 +426,7 @@ pub(super) fn call(
             cancel,
             progress: None,
             asked: None,
+            capabilities: None,
         },
         caller,
     )?;

@@ -40,7 +40,7 @@ pub struct Run {
     pub channel: Option<i32>,
     /// Settings of the caller for its calls, as JSON.
     pub call_settings: Option<String>,
-    /// The daemon sees this file system.
+    /// The daemon sees this file system, and the script may have it read there.
     pub artifacts_local: bool,
     /// The directory that the caller was in; empty when the exec service was not told.
     pub cwd: PathBuf,
@@ -320,6 +320,7 @@ mod tests {
         let source = [
             include_str!("client/link.mjs"),
             include_str!("client/tools.mjs"),
+            include_str!("client/artifact.mjs"),
             include_str!("client/launcher.mjs"),
         ]
         .concat();
@@ -332,8 +333,8 @@ mod tests {
             let row = variable(name).unwrap_or_else(|| panic!("{name} is in no row"));
             assert!(row.readers.contains(CLIENT), "{name}: the column \"read by\" does not name the client");
         }
-        // Those are read by parts of the client that are still to come.
-        let later = ["MCPX_RUNTIME", "MCPX_ALLOW_READ", "MCPX_ARTIFACTS_LOCAL"];
+        // The client asks the runtime itself what it is.
+        let later = ["MCPX_RUNTIME"];
         for row in VARIABLES.iter().filter(|v| v.readers.contains(CLIENT) && !later.contains(&v.name)) {
             assert!(read.contains(row.name), "{} is not read by the client", row.name);
         }

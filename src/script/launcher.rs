@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 const LINK: &str = include_str!("client/link.mjs");
 const TOOLS: &str = include_str!("client/tools.mjs");
+const ARTIFACT: &str = include_str!("client/artifact.mjs");
 const CONSOLE: &str = include_str!("client/console.mjs");
 const LAUNCHER: &str = include_str!("client/launcher.mjs");
 const PYTHON: &str = include_str!("client/mcpx.py");
@@ -38,7 +39,8 @@ pub(super) fn ready(text: &str) -> String {
 const BUILD: u64 = fnv(LINK.as_bytes())
     ^ fnv(TOOLS.as_bytes()).rotate_left(1)
     ^ fnv(LAUNCHER.as_bytes()).rotate_left(2)
-    ^ fnv(CONSOLE.as_bytes()).rotate_left(3);
+    ^ fnv(CONSOLE.as_bytes()).rotate_left(3)
+    ^ fnv(ARTIFACT.as_bytes()).rotate_left(4);
 
 /// FNV-1a: good enough to notice a change, and the compiler can compute it.
 const fn fnv(bytes: &[u8]) -> u64 {
@@ -62,7 +64,7 @@ pub struct Namespace {
 
 /// The client as a module of its own: `tools` is its default export, and every namespace an export.
 pub fn client_module(namespaces: &[Namespace]) -> String {
-    let mut text = format!("{LINK}\n{TOOLS}\n");
+    let mut text = format!("{LINK}\n{TOOLS}\n{ARTIFACT}\n");
     push_exports(&mut text, namespaces);
     text
 }
@@ -97,7 +99,7 @@ fn merged_client(namespaces: &[Namespace]) -> String {
 
 /// The client that mcpx runs scripts with: it also makes the namespaces global, and starts the script.
 fn running_client(namespaces: &[Namespace]) -> String {
-    let mut text = format!("{LINK}\n{TOOLS}\n{CONSOLE}\n{LAUNCHER}\n");
+    let mut text = format!("{LINK}\n{TOOLS}\n{ARTIFACT}\n{CONSOLE}\n{LAUNCHER}\n");
     let exits: Map<String, Value> = KINDS.iter().map(|row| (row.word.into(), row.exit.into())).collect();
     let _ = writeln!(text, "const EXITS = {};", Value::Object(exits));
     push_exports(&mut text, namespaces);

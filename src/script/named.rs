@@ -217,7 +217,6 @@ mod tests {
             state: root.clone(),
             cache: root.clone(),
             runtime: root.clone(),
-            temporary: PathBuf::new(),
         };
         let cwd = root.join("a/b");
         let rows: Vec<_> = list(&cwd, &dirs, &[])

@@ -359,6 +359,7 @@ impl Prepared {
             true => launcher::python_client(&self.cache),
             false => launcher::client(&self.cache, &link.namespaces),
         };
+        let sandboxed = self.is_sandboxed();
         let channel = link.channel;
         let mut files = Vec::new();
         let (program, mut argv, entry) = match &self.runner {
@@ -428,7 +429,7 @@ impl Prepared {
             run: link.run,
             report_input: link.report_input,
             endpoint: link.endpoint,
-            artifacts_local: !link.socket.as_os_str().is_empty(),
+            artifacts_local: !link.socket.as_os_str().is_empty() && !sandboxed,
             socket: link.socket,
             token: link.token,
             channel: channel.as_ref().map(|_| CHANNEL),

@@ -40,6 +40,8 @@ pub enum Piece<'a> {
     Result(Box<RawValue>),
     /// A value that it emitted.
     Emit(Box<RawValue>),
+    /// What it gave to be kept.
+    Artifact(Box<RawValue>),
     /// What it threw.
     Error(Value),
 }
@@ -50,6 +52,7 @@ enum Tag {
     Log,
     Result,
     Emit,
+    Artifact,
     Error,
 }
 
@@ -118,13 +121,20 @@ fn read(record: &[u8], out: &mut dyn FnMut(Piece)) {
 
 fn parse(json: &[u8]) -> Option<Piece<'static>> {
     // The tag stands first, so a large value is read once only.
-    let known = [b"{\"t\":\"log\"".as_slice(), b"{\"t\":\"result\"", b"{\"t\":\"emit\"", b"{\"t\":\"error\""];
+    let known = [
+        b"{\"t\":\"log\"".as_slice(),
+        b"{\"t\":\"result\"",
+        b"{\"t\":\"emit\"",
+        b"{\"t\":\"artifact\"",
+        b"{\"t\":\"error\"",
+    ];
     let which = known.iter().position(|k| json.starts_with(k))?;
-    let tag = [Tag::Log, Tag::Result, Tag::Emit, Tag::Error].into_iter().nth(which)?;
+    let tag = [Tag::Log, Tag::Result, Tag::Emit, Tag::Artifact, Tag::Error].into_iter().nth(which)?;
     Some(match tag {
         Tag::Log => Piece::Log(serde_json::from_slice(json).ok()?),
         Tag::Result => Piece::Result(serde_json::from_slice::<Valued>(json).ok()?.value),
         Tag::Emit => Piece::Emit(serde_json::from_slice::<Valued>(json).ok()?.value),
+        Tag::Artifact => Piece::Artifact(serde_json::from_slice::<Valued>(json).ok()?.value),
         Tag::Error => Piece::Error(serde_json::from_slice::<Failed>(json).ok()?.error),
     })
 }
@@ -143,6 +153,7 @@ mod tests {
                 Piece::Log(r) => format!("log {} {} {:?}", r.level, r.message, r.fields),
                 Piece::Result(v) => format!("result {v}"),
                 Piece::Emit(v) => format!("emit {v}"),
+                Piece::Artifact(v) => format!("artifact {v}"),
                 Piece::Error(v) => format!("error {v}"),
             };
             match pieces.last_mut() {
@@ -163,13 +174,14 @@ mod tests {
     fn records_and_text_come_apart_however_they_are_cut() {
         let input = b"warming up...\x1e{\"t\":\"log\",\"level\":\"info\",\"at\":1,\"message\":\"m\",\"fields\":{\"n\":3}}\nplain\n\
             \x1e{\"t\":\"emit\",\"value\":[1,\"\\u001e\"]}\n\x1e{\"t\":\"result\",\"value\":\"x\"}\n\
-            \x1e{\"t\":\"error\",\"error\":{\"name\":\"E\"}}\n\x1enot json\n\x1e{\"t\":\"other\"}\ntail";
+            \x1e{\"t\":\"artifact\",\"value\":{}}\n\x1e{\"t\":\"error\",\"error\":{\"name\":\"E\"}}\n\x1enot json\n\x1e{\"t\":\"other\"}\ntail";
         let expected = [
             "text warming up...",
             "log info m Some(Object {\"n\": Number(3)})",
             "text plain\n",
             "emit [1,\"\\u001e\"]",
             "result \"x\"",
+            "artifact {}",
             "error {\"name\":\"E\"}",
             "text \u{1e}not json\n\u{1e}{\"t\":\"other\"}\ntail",
         ];

@@ -58,6 +58,8 @@ pub struct Captured {
     pub result: Option<Box<RawValue>>,
     /// What it emitted, in order.
     pub results: Vec<Box<RawValue>>,
+    /// The artifacts that it gave, in order.
+    pub artifacts: Vec<Box<RawValue>>,
     /// Its log records, in order.
     pub logs: Vec<LogRecord>,
     /// What it threw: `{kind, name?, message, …}`.
@@ -82,6 +84,7 @@ struct Document<'a> {
     result: Option<&'a RawValue>,
     results: &'a [Box<RawValue>],
     logs: &'a [LogRecord],
+    artifacts: &'a [Box<RawValue>],
     stdout: std::borrow::Cow<'a, str>,
     stderr: std::borrow::Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +109,7 @@ impl Outcome {
         }
     }
 
-    /// The run as one JSON document: `{ok, exitCode, durationMs, runtime, result?, results[], logs[], stdout, stderr, error?, truncated[]?}`.
+    /// The run as one JSON document: `{ok, exitCode, durationMs, runtime, result?, results[], logs[], artifacts[], stdout, stderr, error?, truncated[]?}`.
     pub fn document(&self) -> Result<String> {
         self.document_with(&[])
     }
@@ -124,6 +127,7 @@ impl Outcome {
             result: captured.result.as_deref(),
             results: &captured.results,
             logs: &captured.logs,
+            artifacts: &captured.artifacts,
             stdout: String::from_utf8_lossy(&captured.stdout),
             stderr: String::from_utf8_lossy(&captured.stderr),
             error,
@@ -439,7 +443,7 @@ fn read_stderr(
                 Piece::Text(text) => sink(Fed::Stderr(text)),
                 Piece::Log(record) => sink(Fed::Log(&record)),
                 // Only a run that is collected sends those.
-                Piece::Result(_) | Piece::Emit(_) | Piece::Error(_) => true,
+                Piece::Result(_) | Piece::Emit(_) | Piece::Artifact(_) | Piece::Error(_) => true,
             };
             if !wanted {
                 leave();
@@ -459,6 +463,11 @@ impl Captured {
             Piece::Emit(value) => {
                 if self.room(value.get().len(), limit, "results") {
                     self.results.push(value);
+                }
+            }
+            Piece::Artifact(value) => {
+                if self.room(value.get().len(), limit, "artifacts") {
+                    self.artifacts.push(value);
                 }
             }
             Piece::Log(mut record) => {

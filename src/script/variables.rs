@@ -211,7 +211,7 @@ pub static VARIABLES: &[Variable] = &[
         "MCPX_ARTIFACTS_LOCAL",
         &[Cli, ExecService],
         "always",
-        "1 when the daemon sees this file system, so that a path may stand for bytes; else 0",
+        "1 when the daemon sees the files that the script may read, so that `artifact({path})` hands over the path; 0 on another machine and in a sandbox, where the bytes are sent",
         CLIENT,
     ),
     row(

@@ -5,6 +5,7 @@ use super::backend::{Asked, Backend, Out, params};
 use super::ears::Ears;
 use super::era::{self, Era};
 use super::fault::Fault;
+use super::headers;
 use super::members::Members;
 use super::news::{LEVELS, News, Watch};
 use super::prompts;
@@ -69,6 +70,20 @@ impl Ask<'_> {
         }))
     }
 
+    /// What came of an earlier round of this request, in the stateless era.
+    ///
+    /// # Errors
+    /// A state that is none of ours.
+    pub fn resumed(&self, session: &Session) -> Result<Option<Result<Box<RawValue>>>, Fault> {
+        if !self.era.is_stateless() {
+            return Ok(None);
+        }
+        match questions::resume(session, self, &self.params::<Retry>()?) {
+            Some(Err(error)) if error.kind() == Kind::NotFound => Err(unknown(&error)),
+            resumed => Ok(resumed),
+        }
+    }
+
     /// A result of mcpx's own.
     pub fn result(&self, mut value: Value) -> String {
         if self.era.is_stateless() {
@@ -94,6 +109,9 @@ impl Ask<'_> {
         let Some(mut members) = Members::read(text).filter(|_| self.era.is_stateless()) else {
             return self.passed(text);
         };
+        if members.text("resultType").is_some_and(|sort| sort != "complete") {
+            return text.to_owned();
+        }
         members.supply("resultType", &"complete");
         members.supply("ttlMs", &0);
         members.supply("cacheScope", &"private");
@@ -352,14 +370,9 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     if call.arguments.is_some_and(|a| !a.get().trim_start().starts_with('{')) {
         return Err(Fault::params("params.arguments: expected an object"));
     }
-    let resumed = match ask.era.is_stateless() {
-        true => questions::resume(session, ask, &ask.params::<Retry>()?),
-        false => None,
-    };
+    let resumed = ask.resumed(session)?;
     let own = session.options.code && call.name.starts_with(PREFIX);
     let outcome = match (resumed, own, session.options.passthrough) {
-        // A state that is none of ours.
-        (Some(Err(error)), ..) if error.kind() == Kind::NotFound => return Err(unknown(&error)),
         (Some(outcome), ..) => outcome,
         (None, true, _) => own_tool(session, ask, &call.name, call.arguments)?,
         (None, false, true) => {
@@ -371,8 +384,12 @@ fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
                 Err(error) if error.kind() == Kind::NotFound => return Err(unknown(&error)),
                 Err(error) => return Ok(ask.passed(&render::failure(&error))),
             };
+            if let (Some(given), Some(schema)) = (&ask.request.mirrored, &target.marked) {
+                headers::check_arguments(given, schema, call.arguments)?;
+            }
             let called = || {
-                let first = upstreams::call(backend, &target, call.arguments, &ask.asked());
+                let input = questions::offered(session, ask);
+                let first = upstreams::call(backend, &target, call.arguments, &input, &ask.asked());
                 questions::settle(session, ask, first)
             };
             return called_result(ask, Ears::at_work(session, ask, &target.server, called));
@@ -430,10 +447,11 @@ fn own_tool(
     if let Some(key) = supplied {
         return Ok(Err(Error::new(Kind::Usage, format!("calling {name}: {key} is given by the session"))));
     }
-    let given = match arguments {
-        Some(given) => given.to_owned(),
-        None => RawValue::from_string("{}".into()).map_err(|e| Fault::internal(e.to_string()))?,
-    };
+    let mut given = Members::read(text).unwrap_or_default();
+    if tool.op.params.iter().any(|p| p.field.name == "input") {
+        given.set("input", &questions::offered(session, ask));
+    }
+    let given = params(&given).map_err(|e| Fault::of(&e))?;
     let answer = session.backend.perform(tool.op, &given, &ask.asked());
     Ok(answer.and_then(|answer| render::result(tool.op, answer)))
 }

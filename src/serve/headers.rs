@@ -6,12 +6,16 @@ use super::era;
 use super::fault::{Fault, HEADER_MISMATCH};
 use super::session::Request;
 use crate::api::http::Headers;
+use crate::mcp;
 use crate::util::base64;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The header of the revision.
 pub const VERSION: &str = "mcp-protocol-version";
+/// What the headers begin with that say arguments again.
+const PARAM: &str = "mcp-param-";
 
 /// Whether headers and message say the same.
 ///
@@ -27,6 +31,25 @@ pub fn check(headers: &Headers, request: &Request) -> Result<(), Fault> {
     agree(headers, "mcp-method", "Mcp-Method", &request.method)?;
     if let Some(name) = name(request) {
         agree(headers, "mcp-name", "Mcp-Name", &name)?;
+    }
+    Ok(())
+}
+
+/// The headers that say arguments again.
+pub fn mirrored(headers: &Headers) -> Headers {
+    let is_one = |(name, _): &&(String, String)| name.to_ascii_lowercase().starts_with(PARAM);
+    Headers(headers.0.iter().filter(is_one).cloned().collect())
+}
+
+/// Whether those say what the arguments say that the tool's schema marks.
+///
+/// # Errors
+/// The fault to answer with.
+pub fn check_arguments(given: &Headers, schema: &Value, arguments: Option<&RawValue>) -> Result<(), Fault> {
+    let Some(arguments) = arguments else { return Ok(()) };
+    for (name, wanted) in mcp::mirrored(schema, arguments) {
+        let wanted = decoded(&wanted).unwrap_or_default();
+        agree(given, &name.to_ascii_lowercase(), &name, &wanted)?;
     }
     Ok(())
 }
@@ -115,5 +138,24 @@ mod tests {
         {
             assert_eq!(code(&with(wrong), "tools/call", &params), HEADER_MISMATCH, "{wrong}");
         }
+    }
+
+    #[test]
+    fn marked_arguments_are_compared_with_their_headers() {
+        let schema = json!({"properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+        let code = |lines: &[(&str, &str)], arguments: serde_json::Value| {
+            let lines = lines.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+            let arguments = serde_json::value::to_raw_value(&arguments).unwrap();
+            let given = mirrored(&Headers(lines));
+            check_arguments(&given, &schema, Some(&arguments)).map_or_else(|fault| fault.code, |()| 0)
+        };
+        let hello = json!({"region": "Hello"});
+        assert_eq!(code(&[("mcp-param-region", "Hello")], hello.clone()), 0);
+        assert_eq!(code(&[("mcp-param-region", "=?base64?SGVsbG8=?=")], hello.clone()), 0);
+        assert_eq!(code(&[], json!({})), 0);
+        for wrong in ["=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "hello", ""] {
+            assert_eq!(code(&[("mcp-param-region", wrong)], hello.clone()), HEADER_MISMATCH, "{wrong}");
+        }
+        assert_eq!(code(&[("mcp-name", "Hello")], hello), HEADER_MISMATCH);
     }
 }

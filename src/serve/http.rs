@@ -251,7 +251,7 @@ impl Hosts {
     }
 
     /// One request that brings everything along.
-    fn stateless(&self, desk: &Desk<'_>, request: Request, query: &str) -> Response {
+    fn stateless(&self, desk: &Desk<'_>, mut request: Request, query: &str) -> Response {
         if let Err(fault) = headers::check(desk.headers(), &request) {
             return message(fault.status(), fault.answer(Some(&request.id)));
         }
@@ -259,6 +259,7 @@ impl Hosts {
             Ok(hosted) => hosted,
             Err(error) => return message(400, Fault::of(&error).answer(Some(&request.id))),
         };
+        request.mirrored = Some(headers::mirrored(desk.headers()));
         // Only what may say something before its answer needs to hear of anything.
         let meta = era::meta(request.params.as_deref());
         if request.method == "subscriptions/listen" || era::wants_log(meta.as_ref()) {
@@ -478,6 +479,7 @@ fn peek(body: &[u8]) -> Option<Request> {
                 id: id.to_owned(),
                 method: method.into_owned(),
                 params: params.map(ToOwned::to_owned),
+                mirrored: None,
             });
         }
     });

@@ -5,6 +5,7 @@ use super::backend::{Backend, params};
 use super::dispatch::{Ask, first_page, unknown};
 use super::ears::Ears;
 use super::fault::Fault;
+use super::questions::{self, Outcome};
 use super::resources;
 use super::session::Session;
 use super::upstreams::{Offer, Target, operation};
@@ -45,19 +46,37 @@ pub fn get(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
         arguments: Map<String, Value>,
     }
     let wanted: Params = ask.params()?;
+    if let Some(first) = ask.resumed(session)? {
+        return answered(questions::settle(session, ask, first)).map(|text| ask.passed(&text));
+    }
     let target = find(session, ask, &wanted.name)?;
-    let given = json!({"server": target.server, "name": target.name, "arguments": wanted.arguments});
+    let input = questions::offered(session, ask);
+    let given =
+        json!({"server": target.server, "name": target.name, "arguments": wanted.arguments, "input": input});
     perform(session, ask, "getPrompt", &given)
+}
+
+/// What came of a request, as the text of its result.
+///
+/// # Errors
+/// What it failed with.
+pub fn answered(outcome: Result<Outcome>) -> Result<String, Fault> {
+    match outcome {
+        Ok(Outcome::Called(result)) => Ok(result.get().to_owned()),
+        Ok(Outcome::Asked(asked)) => Ok(asked.to_string()),
+        Err(error) => Err(Fault::of(&error)),
+    }
 }
 
 fn perform(session: &Session, ask: &Ask<'_>, op: &str, given: &Value) -> Result<String, Fault> {
     let server = given["server"].as_str().unwrap_or_default();
     let answer = operation(op).and_then(|op| {
         let given = params(given)?;
-        Ears::at_work(session, ask, server, || session.backend.perform(op, &given, &ask.asked()))
+        Ears::at_work(session, ask, server, || {
+            questions::settle(session, ask, session.backend.perform(op, &given, &ask.asked()))
+        })
     });
-    let answer = answer.map_err(|e| Fault::of(&e))?;
-    Ok(ask.passed(answer.get()))
+    answered(answer).map(|text| ask.passed(&text))
 }
 
 /// `completion/complete`.

@@ -8,6 +8,8 @@ use super::fault::{Fault, RESOURCE_NOT_FOUND};
 use super::members::Members;
 use super::news::Watch;
 use super::options::Options;
+use super::prompts::answered;
+use super::questions;
 use super::session::Session;
 use super::upstreams::{listed, operation};
 use super::uris::{fits, unwrap, wrap};
@@ -192,12 +194,21 @@ fn at_first<T>(
 /// What the server answers; that no server has it.
 pub fn read(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     let uri = ask.params::<OfUri>()?.uri;
-    let (result, read) = at_first(session, ask, &uri, |server, own| {
-        let given = params(&json!({"server": server, "uri": own}))?;
+    if let Some(first) = ask.resumed(session)? {
+        let text = answered(questions::settle(session, ask, first))?;
+        let server = unwrap(&uri).map(|(server, _)| server);
+        let shown = server.and_then(|server| renamed(&text, &server));
+        return Ok(ask.kept(&shown.unwrap_or(text)));
+    }
+    let input = questions::offered(session, ask);
+    let (outcome, read) = at_first(session, ask, &uri, |server, own| {
+        let given = params(&json!({"server": server, "uri": own, "input": input}))?;
         let op = operation("readResource")?;
-        Ears::at_work(session, ask, server, || session.backend.perform(op, &given, &ask.asked()))
+        Ears::at_work(session, ask, server, || {
+            questions::settle(session, ask, session.backend.perform(op, &given, &ask.asked()))
+        })
     })?;
-    let mut text = result.get().to_owned();
+    let mut text = answered(Ok(outcome))?;
     if read.uri != read.shown {
         text = renamed(&text, &read.server).unwrap_or(text);
     }

@@ -10,6 +10,7 @@ use super::fault::Fault;
 use super::news::{News, Watch};
 use super::options::Options;
 use super::upstreams::Upstreams;
+use crate::api::http::Headers;
 use crate::mcp::jsonrpc::{self, Message};
 use crate::pool::Cancel;
 use serde::de::IgnoredAny;
@@ -92,6 +93,8 @@ pub struct Request {
     pub method: String,
     /// With what.
     pub params: Option<Box<RawValue>>,
+    /// The headers that say arguments again, where it came with headers that are to be compared.
+    pub mirrored: Option<Headers>,
 }
 
 /// What became of a request.
@@ -178,6 +181,7 @@ impl Session {
                     id: id.to_owned(),
                     method: method.into_owned(),
                     params: params.map(ToOwned::to_owned),
+                    mirrored: None,
                 }));
             }
             Message::Notification { method, params } => all.push(Incoming::Notification {
@@ -459,8 +463,12 @@ mod tests {
     #[test]
     fn an_id_is_taken_once_and_cancelled_by_its_name() {
         let session = session(Played::default());
-        let request =
-            Request { id: RawValue::from_string("7".into()).unwrap(), method: "x".into(), params: None };
+        let request = Request {
+            id: RawValue::from_string("7".into()).unwrap(),
+            method: "x".into(),
+            params: None,
+            mirrored: None,
+        };
         let flight = session.enter(&request).unwrap();
         assert_eq!(session.enter(&request).err().unwrap().code, -32600);
         let cancel = |id: &str| {

@@ -102,6 +102,7 @@ pub fn request(method: &str, params: &Value) -> Request {
         id: to_raw_value(&1).unwrap(),
         method: method.into(),
         params: Some(to_raw_value(params).unwrap()),
+        mirrored: None,
     }
 }
 

@@ -15,7 +15,7 @@ pub const PREFIX: &str = "mcpx_";
 
 /// Parameters that the session gives, and a model has no word in: who calls, and
 /// which servers there are for it.
-const SUPPLIED: [&str; 11] = [
+const SUPPLIED: [&str; 12] = [
     "context",
     "selection",
     "profile",
@@ -28,6 +28,8 @@ const SUPPLIED: [&str; 11] = [
     // One answer is all that a tool has, and what runs commands around a program is the host's to decide.
     "output",
     "hooks",
+    // What a host answers is what it said of itself.
+    "input",
 ];
 
 /// Where a tool's schema has its records.

@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// In a tool's input schema, what marks an argument to be said again in a header.
+const MARK: &str = "\"x-mcp-header\"";
+
 /// What was listed last.
 #[derive(Default)]
 pub struct Upstreams {
@@ -101,6 +104,8 @@ pub struct Target {
     pub server: String,
     /// The exact name there.
     pub name: String,
+    /// A tool's input schema, where that marks arguments to be said again in headers.
+    pub marked: Option<Value>,
 }
 
 impl Upstreams {
@@ -120,7 +125,9 @@ impl Upstreams {
             .into_iter()
             .filter_map(|(server, item)| {
                 let name = item["name"].as_str()?.to_owned();
-                Some((Target { server, name }, item))
+                let marked = &item["inputSchema"];
+                let marked = marked.to_string().contains(MARK).then(|| marked.clone());
+                Some((Target { server, name, marked }, item))
             })
             .collect();
         let mut shared: HashMap<String, usize> = HashMap::new();
@@ -221,6 +228,7 @@ pub fn call(
     backend: &dyn Backend,
     target: &Target,
     arguments: Option<&RawValue>,
+    input: &Value,
     asked: &Asked<'_>,
 ) -> Result<Box<RawValue>> {
     #[derive(serde::Serialize)]
@@ -229,8 +237,10 @@ pub fn call(
         tool: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<&'a RawValue>,
+        /// What the host answers when the server asks.
+        input: &'a Value,
     }
-    let call = Call { server: &target.server, tool: &target.name, arguments };
+    let call = Call { server: &target.server, tool: &target.name, arguments, input };
     backend.perform(operation("call")?, &params(&call)?, asked)
 }
 
@@ -305,7 +315,7 @@ mod tests {
         first["name"] = listed[0]["name"].clone();
         assert_eq!(listed[0], first);
         let target = upstreams.find(Offer::Tools, names[0], &backend, &options(), &asked).unwrap();
-        assert_eq!(*target, Target { server: "a".into(), name: "do it".into() });
+        assert_eq!(*target, Target { server: "a".into(), name: "do it".into(), marked: None });
         assert_eq!(backend.count("schemas"), 1, "what was listed is known");
         let error = upstreams.find(Offer::Tools, "b__plian", &backend, &options(), &asked).unwrap_err();
         assert!(error.hint_text().unwrap().contains("b__plain"), "{error}");
@@ -323,7 +333,7 @@ mod tests {
         let asked = Asked { cancel: &cancel, progress: None };
         let upstreams = Upstreams::default();
         let found = upstreams.find(Offer::Prompts, "b__p", &backend, &options(), &asked).unwrap();
-        assert_eq!(*found, Target { server: "b".into(), name: "p".into() });
+        assert_eq!(*found, Target { server: "b".into(), name: "p".into(), marked: None });
         let listed = upstreams.list(Offer::Prompts, &backend, &options(), &asked).unwrap();
         assert_eq!(listed[0], json!({"name": "a__p", "title": "T", "arguments": [{"name": "x"}]}));
         let error = upstreams.find(Offer::Prompts, "a__q", &backend, &options(), &asked).unwrap_err();

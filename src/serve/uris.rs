@@ -77,4 +77,18 @@ mod tests {
             assert_eq!(fits(template, uri), fit, "{template} {uri}");
         }
     }
+
+    #[test]
+    fn mutated_uris_find_back_and_fit_themselves() {
+        let corpus: [&[u8]; 4] = [b"file:///a/{b}/c?d={e}", b"mcpx://demo/x:y", b"a{b}c{", b"{+x}"];
+        crate::util::mutate::each(&corpus, |text| {
+            let text = String::from_utf8_lossy(text);
+            assert_eq!(unwrap(&wrap("s", &text)), Some(("s".to_owned(), &*text)));
+            let _ = unwrap(&text);
+            if !text.contains('{') {
+                assert!(fits(&text, &text));
+            }
+            let _ = fits(&text, "file:///a/1/c?d=2");
+        });
+    }
 }

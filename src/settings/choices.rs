@@ -49,6 +49,12 @@ pub const LOG_LEVELS: &[Choice] = &[
 pub const COLOR: &[Choice] =
     &[("auto", "on a terminal, unless NO_COLOR is set"), ("always", "always"), ("never", "never")];
 
+/// What becomes of images, audio and blobs in a result.
+pub const RESULTS: &[Choice] = &[
+    ("inline", "they stay as the server sent them"),
+    ("reference", "they are kept as artifacts, and a `resource_link` stands in their place"),
+];
+
 /// What becomes of images and audio.
 pub const MEDIA: &[Choice] = &[
     ("file", "each is written to a file, and its path is printed"),

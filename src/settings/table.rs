@@ -2,6 +2,7 @@
 //! the defaults are in `defaults.json`, and a test holds the two together.
 
 mod adapters;
+mod artifacts;
 mod daemon;
 mod exec;
 mod general;
@@ -13,6 +14,7 @@ mod servers;
 
 use super::declared::Declared;
 pub use adapters::*;
+pub use artifacts::*;
 pub use daemon::*;
 pub use exec::*;
 pub use general::*;
@@ -65,6 +67,7 @@ pub static ALL: &[&dyn Declared] = &[
     &ELICIT_RULES,
     &SAMPLING_COMMAND,
     &SAMPLING_SERVERS,
+    &SAMPLING_HOSTS,
     &SAMPLING_TIMEOUT,
     &SAMPLING_CONCURRENCY,
     &CATALOG_CACHE_TTL,
@@ -107,11 +110,15 @@ pub static ALL: &[&dyn Declared] = &[
     &EXEC_CONCURRENCY,
     &EXEC_TIMEOUT,
     &EXEC_HOOK_TIMEOUT,
+    &ARTIFACTS_MAX_SIZE,
+    &ARTIFACTS_QUOTA,
+    &ARTIFACTS_TTL,
+    &ARTIFACTS_RESULTS,
+    &ARTIFACTS_RESULTS_FROM,
     &OUTPUT_JSON,
     &OUTPUT_COLOR,
     &OUTPUT_MEDIA,
     &OUTPUT_MEDIA_DIR,
-    &OUTPUT_MEDIA_KEEP,
     &LOGGING_LEVEL,
     &LOGGING_ARGUMENTS,
     &LOGGING_MAX_SIZE,
@@ -127,6 +134,7 @@ pub static ALL: &[&dyn Declared] = &[
     &EVENTS_HOOK_QUEUE,
     &EVENTS_HOOK_TIMEOUT,
     &HOOKS,
+    &COMMANDS_DIRS,
     &DOCTOR_TIMEOUT,
     &DOCTOR_CONCURRENCY,
     &DOCTOR_DISK_FREE,

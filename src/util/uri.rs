@@ -85,4 +85,20 @@ mod tests {
             assert_eq!(query(bad), None, "{bad}");
         }
     }
+
+    #[test]
+    fn mutated_texts_decode_to_no_more_than_themselves() {
+        let corpus: [&[u8]; 4] = [b"/v1/a%20b?x=1&y=%c3%bc+z", b"%", b"%zz%ff", "ü/?&=+#".as_bytes()];
+        super::super::mutate::each(&corpus, |text| {
+            let text = String::from_utf8_lossy(text);
+            for slashes in [false, true] {
+                assert_eq!(decode(&encode(&text, slashes), false).as_deref(), Some(&*text));
+            }
+            assert!(decode(&text, true).is_none_or(|plain| plain.len() <= text.len()));
+            let (path, rest) = split(&text);
+            let pairs = query(rest).unwrap_or_default();
+            let sum: usize = pairs.iter().map(|(name, value)| name.len() + value.len()).sum();
+            assert!(path.len() + sum <= text.len());
+        });
+    }
 }

@@ -35,6 +35,7 @@ const document = (base) => ({
     "/slow": { get: { operationId: "slow", responses: { 200: { description: "late" } } } },
     "/away": { get: { operationId: "away", responses: { 200: { description: "elsewhere" } } } },
     "/near": { get: { operationId: "near", responses: { 200: { description: "here" } } } },
+    "/paged": { get: { operationId: "paged", parameters: [{ name: "cursor", in: "query", schema: { type: "string" } }], responses: ok({ type: "object" }) } },
     "/other": { get: { operationId: "other", servers: [{ url: base.replace("127.0.0.1", "localhost") }], responses: { 200: { description: "no credentials" } } } },
   },
   components: {
@@ -81,6 +82,10 @@ const server = createServer(async (request, response) => {
   if (url.pathname === "/picture") {
     response.writeHead(200, { "content-type": "image/png" });
     return response.end(Buffer.from([0x89, 0x50, 0x4e, 0x47]));
+  }
+  if (url.pathname === "/paged") {
+    const cursor = url.searchParams.get("cursor");
+    return answer(200, cursor ? { items: [2], meta: { next: null } } : { items: [1], meta: { next: "c/2" } });
   }
   if (url.pathname === "/large") return answer(200, "x".repeat(100_000));
   if (url.pathname === "/slow") return;

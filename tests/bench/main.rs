@@ -53,7 +53,9 @@ fn main() {
         if let Some(picture) = growth::picture() {
             let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.svg");
             std::fs::write(beside, picture).expect("docs/benchmarks.svg");
-            page.push_str("\n![Cost by the number of servers and of commands at once](benchmarks.svg)\n");
+            page.push_str(
+                "\n![Cost by servers, tools, sessions, callers at once and MB of log](benchmarks.svg)\n",
+            );
         }
         std::fs::write(path, page).expect("docs/benchmarks.md");
         println!("\nwrote {path}");

@@ -62,6 +62,11 @@ impl Scene {
         self.root.join("p")
     }
 
+    /// The state directory.
+    pub fn state(&self) -> PathBuf {
+        self.root.join("home/.local/state/mcpx")
+    }
+
     /// A program in this scene, its output thrown away.
     pub fn program(&self, program: impl AsRef<std::ffi::OsStr>, words: &[&str]) -> Command {
         let mut command = Command::new(program);
@@ -114,7 +119,7 @@ impl Scene {
 
     /// The daemon's pid.
     pub fn daemon(&self) -> u32 {
-        let entries = std::fs::read_dir(self.root.join("home/.local/state/mcpx")).expect("a state directory");
+        let entries = std::fs::read_dir(self.state()).expect("a state directory");
         entries
             .flatten()
             .filter(|e| e.file_name().to_string_lossy().ends_with(".json"))

@@ -1,5 +1,5 @@
 // The server scenarios of the official conformance suite against `/mcp` of a
-// daemon that passes `server-fixture.mjs` through.
+// daemon that passes `server-fixture.mjs` through, which speaks the same revision.
 //
 //   node server.mjs REVISION…      MCPX_BIN names the binary
 //
@@ -25,9 +25,9 @@ function mcpx(...args) {
   return execFileSync(env.MCPX_BIN, args, { cwd: home, env: environment, encoding: "utf8" });
 }
 
-/** Starts the daemon; where it is, and its token. */
-function start() {
-  const server = { command: execPath, args: [join(here, "server-fixture.mjs")] };
+/** Starts a daemon whose server speaks this revision; where it is, and its token. */
+function start(protocol) {
+  const server = { command: execPath, args: [join(here, "server-fixture.mjs")], mcpx: { protocol } };
   const serve = { mode: "passthrough", names: "plain" };
   writeFileSync(join(home, ".mcpx.json"), JSON.stringify({ mcpServers: { fixture: server }, serve }));
   mcpx("refresh");
@@ -69,19 +69,23 @@ function run(revision, url) {
   return new Promise((done) => child.on("exit", (code) => done(code ?? 1)));
 }
 
+const stop = () => spawnSync(env.MCPX_BIN, ["stop", "--all"], { cwd: home, env: { ...env, HOME: home } });
+
 let code = 0;
-let listening;
 try {
-  const daemon = start();
-  listening = await proxy(daemon);
   for (const revision of argv.slice(2)) {
     stdout.write(`== ${revision}\n`);
-    code ||= await run(revision, `http://127.0.0.1:${listening.address().port}/mcp`);
+    const listening = await proxy(start(revision));
+    try {
+      code = (await run(revision, `http://127.0.0.1:${listening.address().port}/mcp`)) || code;
+    } finally {
+      listening.closeAllConnections();
+      listening.close();
+      stop();
+    }
   }
 } finally {
-  listening?.closeAllConnections();
-  listening?.close();
-  spawnSync(env.MCPX_BIN, ["stop", "--all"], { cwd: home, env: { ...env, HOME: home } });
+  stop();
   rmSync(home, { recursive: true, force: true });
 }
 exit(code);

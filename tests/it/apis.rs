@@ -194,7 +194,7 @@ fn it_stands_alone_too() {
     let answers = world.mcpx(args).stdin(lines.join("\n")).run().json_lines();
     assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
     let tools = answers[1]["result"]["tools"].as_array().unwrap();
-    assert!(tools.iter().all(|t| t["name"] != "notes_remove") && tools.len() == 8, "{tools:?}");
+    assert!(tools.iter().all(|t| t["name"] != "notes_remove") && tools.len() == 9, "{tools:?}");
     assert_eq!(answers[2]["error"]["code"], -32700);
     let args = ["api", "serve", "openapi.json", "--bearer-env", "NOT_SET"];
     world.mcpx(args).status(2).stderr_has("NOT_SET is not set").check();
@@ -250,4 +250,61 @@ fn a_large_document_is_served_whole() {
     println!("{OPERATIONS} operations through the daemon in {:?}", start.elapsed());
     world.mcpx(["stop"]).stdout_has("stopped").any_stderr().check();
     assert!(world.processes().is_empty());
+}
+
+#[test]
+fn a_pagination_hint_says_how_the_next_page_is_had() {
+    let notes = Notes::start();
+    let world = notes.world(json!({"pagination": {"next": "/meta/next", "parameter": "cursor"}}));
+    let first = world.mcpx(["call", "--json", "notes.paged"]).run();
+    first.says(&[r#"There is a next page; call again with {\"cursor\":\"c/2\"}"#]);
+    assert_eq!(first.json()["_meta"]["mcpx/next"], json!({"cursor": "c/2"}), "{first}");
+    let last = world.mcpx(["call", "--json", "notes.paged", "cursor=c/2"]).run();
+    assert_eq!(last.json()["result"]["items"], json!([2]), "{last}");
+    assert!(!last.stdout().contains("next page") && last.json()["_meta"].is_null(), "{last}");
+    assert_eq!(notes.seen().last().unwrap()["url"], "/paged?cursor=c%2F2");
+    // An operation without that parameter has no next page, whatever its answer holds.
+    let other = world.mcpx(["call", "--json", "notes.notes_get", "id:=1"]).run();
+    assert!(!other.stdout().contains("next page"), "{other}");
+    for (hint, part) in [
+        (json!({"next": "meta.next", "parameter": "c"}), "JSON pointer"),
+        (json!({"next": "/n"}), "pagination.parameter"),
+        (json!({"next": "/n", "parameter": "c", "pages": 3}), "pages"),
+        (json!("/n"), "expected an object"),
+    ] {
+        let wrong = notes.world(json!({"pagination": hint}));
+        let output = wrong.mcpx(["call", "notes.near"]).output();
+        assert!(output.status != 0 && output.to_string().contains(part), "{part}: {output}");
+        drop(wrong.mcpx(["stop"]).output());
+    }
+    world.mcpx(["stop"]).stdout_has("stopped").any_stderr().check();
+}
+
+#[test]
+fn what_proves_who_we_are_is_shown_nowhere() {
+    let notes = Notes::start();
+    let world = notes.world(json!({
+        "auth": {"bearer": "b-s3cret", "header": {"X-Key": "h-s3cret"}, "query": {"api_key": "q-s3cret"}},
+        "headers": {"X-More": "m-s3cret", "X-Named": "${NOTES_TOKEN}"},
+    }));
+    let world = world.env("NOTES_TOKEN", "n-s3cret");
+    world.mcpx(["call", "notes.near"]).stdout_has("{").check();
+    for words in [
+        &["servers", "list"][..],
+        &["servers", "show", "notes"],
+        &["--json", "servers", "list"],
+        &["--json", "servers", "show", "notes"],
+        &["status"],
+        &["--json", "status"],
+        &["--json", "config", "show"],
+        &["--json", "log"],
+    ] {
+        let output = world.mcpx(words).output();
+        assert!(!output.to_string().contains("s3cret"), "{words:?}: {output}");
+    }
+    let (_, listed) = world.ask_text("GET", "/v1/servers", None);
+    assert!(!listed.contains("s3cret") && listed.contains("NOTES_TOKEN"), "{listed}");
+    let shown = world.mcpx(["--json", "servers", "show", "notes"]).run().stdout();
+    assert!(shown.contains("${NOTES_TOKEN}") && shown.contains("X-Key"), "{shown}");
+    world.mcpx(["stop"]).stdout_has("stopped").any_stderr().check();
 }

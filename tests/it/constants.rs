@@ -24,10 +24,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("catalog/ts/plan.rs", "NEW: usize", "a mark, not a number"),
     ("catalog/validate.rs", "SHOWN: usize", "how much of a value an error message quotes"),
     ("catalog/validate.rs", "LONGEST: usize", "how much of a value an error message quotes"),
+    ("cli/commands/artifacts.rs", "UNITS:", "the units that sizes are shown in"),
     ("cli/commands/call.rs", "Duration::from_millis(1)", "the unit of the wire's timeoutMs"),
     (
         "daemon/http/mod.rs",
-        "announced.min(1024 * 1024)",
+        "unwrap_or(0).min(1024 * 1024)",
         "how much is reserved on a peer's word; more grows as it arrives",
     ),
     (
@@ -39,17 +40,19 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("mcp/http.rs", "BufReader::with_capacity(16 * 1024", "a buffer, which limits nothing"),
     ("mcp/http.rs", "QUOTED: usize", "how much of an answer an error message quotes"),
     ("mcp/stderr.rs", "QUOTED_BYTES: usize", "how much of a server's stderr an error message quotes"),
-    ("mcp/stdio.rs", "clamp(CHUNK, 16 << 20)", "how a buffer grows, which limits nothing"),
-    ("mcp/stdio.rs", "BLOCK: usize", "the block of a scan, which limits nothing"),
+    ("mcp/reading.rs", "clamp(CHUNK, 16 << 20)", "how a buffer grows, which limits nothing"),
+    ("mcp/reading.rs", "BLOCK: usize", "the block of a scan, which limits nothing"),
     ("mcp/streamable.rs", "message.min(1 << 20)", "an error's text; mcp.maxMessage bounds it besides"),
     (
         "mcp/streamable.rs",
         "reply.read(64 * 1024)",
         "the rest of an answer nobody needs, so that its connection can be used again",
     ),
-    ("observe/log/stats.rs", "LONG: u32", "a mark in a number"),
+    ("observe/log/tally.rs", "LONG: u32", "a mark in a number"),
     ("observe/log/text.rs", "ONES: u64", "a pattern of bits"),
     ("observe/log/text.rs", "HIGHS: u64", "a pattern of bits"),
+    ("observe/log/text.rs", "QUOTE: u64", "a pattern of bits"),
+    ("observe/log/text.rs", "SLASH: u64", "a pattern of bits"),
     ("script/run.rs", "vec![0; 64 * 1024]", "a buffer, which limits nothing"),
 ];
 

@@ -1,7 +1,7 @@
 //! What a daemon tells of what happens: as a list, and as a stream that goes on.
 
 use crate::harness::{World, wait_until};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["kind"].as_str().unwrap()).collect()
@@ -72,4 +72,34 @@ fn a_reader_that_leaves_is_let_go() {
     // The daemon has no request in flight then: stopping waits for nobody.
     let _ = world.mcpx(["stop"]).run();
     assert!(world.processes().is_empty());
+}
+
+#[test]
+fn a_time_reaches_back_over_daemons_and_what_this_one_forgot() {
+    let world = World::demo().setting("events", json!({"history": 2}));
+    let say = |text: &str| {
+        world.mcpx(["call", "demo.echo", &format!("text={text}")]).any_stderr().run().says(&[text]);
+    };
+    for n in 0..3 {
+        say(&n.to_string());
+    }
+    let since = |more: &[&str]| {
+        let words = [&["--json", "events", "--since", "1h", "--kind", "call"], more].concat();
+        world.mcpx(words).run().json_lines()
+    };
+    let calls = wait_until("the log has the calls", || Some(since(&[])).filter(|calls| calls.len() == 3));
+    assert!(calls.iter().all(|c| c["kind"] == "call.finished" && c["data"]["tool"] == "echo"), "{calls:?}");
+    let seqs: Vec<u64> = calls.iter().map(|c| c["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    let _ = world.mcpx(["stop"]).any_stderr().run();
+    assert_eq!(since(&[]).len(), 3, "without a daemon");
+    say("again");
+    wait_until("the log has that one too", || Some(since(&[])).filter(|calls| calls.len() == 4));
+    assert!(since(&["--server", "other"]).is_empty());
+    // Another configuration's daemon has another key.
+    let words = ["--json", "events", "--since", "1h"];
+    let other = World::new();
+    assert!(other.mcpx(words).run().json_lines().is_empty());
+    world.mcpx(["events", "--since", "soon"]).status(2).stderr_has("is no time").check();
+    world.mcpx(["events", "--since", "1h", "--kind", "cal"]).status(2).stderr_has("did you mean").check();
 }

@@ -344,3 +344,28 @@ fn a_script_runs_where_the_daemon_is() {
     });
     world.wait_gone("bun");
 }
+
+#[test]
+fn what_a_program_logs_is_in_the_log_under_its_run() {
+    let world = world();
+    let code = "log.warn('told {n}', {n: 3, password: 'hidden'}); console.info('printed'); return process.env.MCPX_RUN";
+    for output in ["structured", "text", "stream"] {
+        let (status, _, text) =
+            answer(send(&world, &json!({"code": code, "output": output, "session": output}), ""));
+        assert_eq!(status, 200, "{text}");
+        let records = wait_until("its records", || {
+            let words = ["--json", "log", "--source", "script", "--session", output];
+            let records = world.mcpx(words).run().json_lines();
+            (records.len() == 2).then_some(records)
+        });
+        let run = records[0]["run"].as_str().unwrap();
+        assert!(text.contains(run), "{output}: {text}");
+        assert_eq!(
+            (&records[0]["message"], &records[0]["level"]),
+            (&json!("told 3"), &json!("warn")),
+            "{records:?}"
+        );
+        assert_eq!((&records[1]["message"], &records[1]["event"]), (&json!("printed"), &json!("script.log")));
+        assert!(!records[0].to_string().contains("hidden"), "{records:?}");
+    }
+}

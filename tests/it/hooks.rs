@@ -183,3 +183,54 @@ fn a_consumer_may_be_a_script_that_calls_tools() {
     let _ = world.mcpx(["stop"]).run();
     world.wait_gone("watch.ts");
 }
+
+#[test]
+fn a_consumer_is_told_by_the_next_daemon_what_it_was_not_done_with() {
+    // Until it may go on it dies at the first event it gets.
+    let script = r#"while read -r line; do
+        [ -e go ] || exit 3
+        echo "$line" >> got
+        printf %s "$line" | tr ',' '\n' | head -n 1 | tr -dc 0-9
+        echo
+    done"#;
+    let world = World::demo().setting(
+        "events",
+        json!({"restartMax": "100ms", "history": 3, "consumers": {"c": {"events": ["call"], "command": ["sh", "-c", script]}}}),
+    );
+    // More than the bus remembers.
+    let say =
+        |text: &str| world.mcpx(["call", "demo.echo", &format!("text={text}")]).any_stderr().run().stdout();
+    for n in 0..5 {
+        assert_eq!(say(&n.to_string()), format!("{n}\n"));
+    }
+    let _ = world.mcpx(["stop"]).any_stderr().run();
+    // A daemon in between, for which it does nothing either.
+    say("between");
+    let _ = world.mcpx(["stop"]).any_stderr().run();
+    world.write("go", "");
+    say("last");
+    let got = || std::fs::read_to_string(world.dir().join("got")).unwrap_or_default();
+    let events = wait_until("all of it", || {
+        let lines: Vec<Value> = got().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let calls: Vec<Value> = lines.into_iter().filter(|l| l.get("seq").is_some()).collect();
+        (calls.len() >= 7).then_some(calls)
+    });
+    let daemons: Vec<&str> = events.iter().map(|e| e["daemon"].as_str().unwrap_or("own")).collect();
+    assert_eq!(events.len(), 7, "{events:?}");
+    assert!(daemons[..5].iter().all(|d| *d == daemons[0]) && daemons[5] != daemons[0] && daemons[5] != "own");
+    assert_eq!(daemons[6], "own");
+    assert!(
+        events[..6].iter().all(|e| e["replayed"] == true) && events[6].get("replayed").is_none(),
+        "{events:?}"
+    );
+    assert!(events.iter().all(|e| e["kind"] == "call.finished" && e["data"]["tool"] == "echo"), "{events:?}");
+    let seqs: Vec<u64> = events[..5].iter().map(|e| e["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    // The log had all of it.
+    assert!(!got().contains("missed"), "{}", got());
+    // What it is done with does not come again.
+    let _ = world.mcpx(["stop"]).any_stderr().run();
+    say("more");
+    wait_until("the next one", || got().lines().filter(|l| l.contains("\"seq\"")).nth(7).map(drop));
+    assert_eq!(got().lines().filter(|l| l.contains("\"seq\"")).count(), 8, "{}", got());
+}

@@ -1,13 +1,20 @@
 //! `--no-daemon`: one command is its own daemon, and nothing is left behind it
-//! however it ends.
+//! however it ends, but for the log and the artifacts.
 
 use crate::harness::{Runtime, World, signal, wait_until};
+use serde_json::json;
 use std::path::Path;
 
-/// Nothing of a daemon is there: no process, and no file but the cache.
+/// Nothing of a daemon is there: no process, and no file but the cache and the log.
 fn nothing_is_left(world: &World) {
     wait_until("no process is left", || world.processes().is_empty().then_some(()));
-    assert!(!world.state().exists(), "a state directory");
+    let state: Vec<_> = std::fs::read_dir(world.state())
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "log" && name != "artifacts")
+        .collect();
+    assert!(state.is_empty(), "{state:?}");
     let left: Vec<_> =
         std::fs::read_dir(world.home().parent().unwrap().join("tmp")).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
@@ -112,4 +119,27 @@ fn one_that_is_killed_leaves_no_process_and_the_next_one_tidies_up() {
     assert_eq!(running.wait().status, -9);
     let _ = world.mcpx(["refresh"]).output();
     nothing_is_left(&world);
+}
+
+#[test]
+fn hooks_run_and_the_log_and_artifacts_stay() {
+    let world = World::demo()
+        .with(Runtime::Bun)
+        .env("MCPX_DAEMON_INLINE", "true")
+        .setting("hooks", json!({"h": {"events": ["call"], "command": ["sh", "-c", "cat > hooked"]}}));
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let hooked = std::fs::read_to_string(world.dir().join("hooked")).unwrap();
+    assert!(hooked.contains("call.finished") && hooked.contains("echo"), "{hooked}");
+    let code = "log.info('said so'); return (await artifact({ name: 'kept.txt', text: 'kept' })).path";
+    let output = world.mcpx(["--json", "exec", code]).run().json();
+    assert!(output["result"].as_str().is_some_and(|path| path.ends_with("kept.txt")), "{output}");
+    nothing_is_left(&world);
+    world.mcpx(["artifacts", "get", "kept.txt"]).stdout("kept").check();
+    let logged = world.mcpx(["--json", "log"]).run().stdout();
+    for part in ["call.finished", "artifact.stored", "said so", "run.opened"] {
+        assert!(logged.contains(part), "{part}: {logged}");
+    }
+    let world = world.setting("events", json!({"consumers": {"c": {"command": ["cat"]}}}));
+    let consumed = world.mcpx(["call", "demo.echo", "text=y"]).stdout("y\n");
+    consumed.stderr_has("consumers do not run with --no-daemon").check();
 }

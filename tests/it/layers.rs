@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The layers from the top. Each names only those below it; the last row's may name each other.
-const LAYERS: [&[&str]; 15] = [
+const LAYERS: [&[&str]; 16] = [
     &["cli"],
     &["plugin"],
     &["serve"],
@@ -17,6 +17,7 @@ const LAYERS: [&[&str]; 15] = [
     &["mcp"],
     &["proc"],
     &["config"],
+    &["artifacts"],
     &["observe"],
     &["settings"],
     &["error", "log", "paths", "util"],

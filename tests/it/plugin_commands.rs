@@ -53,3 +53,20 @@ fn a_command_of_our_own_is_never_replaced() {
     program(&world, own, "#!/bin/sh\necho mine\n");
     world.mcpx(["mine"]).stdout("mine\n").check();
 }
+
+#[test]
+fn a_setting_names_further_directories() {
+    let world = World::demo().setting("commands", serde_json::json!({"dirs": ["more"]}));
+    program(&world, "more/mcpx-extra", "#!/bin/sh\necho extra \"$1\"\n");
+    world.mcpx(["extra", "x"]).stdout("extra x\n").check();
+    // From further below too: the path is that of the file which names it.
+    world.write("below/keep", "");
+    world.mcpx(["extra", "y"]).dir("below").stdout("extra y\n").check();
+    world.mcpx(["plugin", "list"]).run().says(&["extra", "more/mcpx-extra"]);
+    world.mcpx(["extrá"]).status(2).any_stderr().check();
+    let by_hand = World::demo();
+    program(&by_hand, "there/mcpx-other", "#!/bin/sh\necho other\n");
+    let dirs = by_hand.dir().join("there");
+    by_hand.mcpx(["other"]).env("MCPX_COMMANDS_DIRS", dirs.as_os_str()).stdout("other\n").check();
+    by_hand.mcpx(["other"]).status(2).any_stderr().check();
+}

@@ -1,6 +1,6 @@
 //! Resources, prompts and completion, of a real server and over both transports.
 
-use crate::harness::{World, free_port, tools, wait_until};
+use crate::harness::{Runtime, World, free_port, tools, wait_until};
 use serde_json::json;
 
 fn everything() -> World {
@@ -67,4 +67,49 @@ fn what_a_server_logs_is_an_event() {
         let events = world.mcpx(["--json", "events", "--kind", "server.logged"]).run().stdout();
         events.contains("\"level\"").then_some(())
     });
+}
+
+#[test]
+fn a_script_reads_resources_and_gets_prompts() {
+    let code = "const all = await ev.$resources.list(); const [first] = await ev.$resources.read(all[0].uri); \
+        const [template] = await ev.$resources.templates(); const names = (await ev.$prompts.list()).map((p) => p.name); \
+        const prompt = await ev.$prompts.get('args-prompt', { city: 'Bern' }); \
+        let kind; try { await ev.$resources.read('nothing://there') } catch (e) { kind = [e.name, e.server] } \
+        return [first.uri === all[0].uri, typeof template.uriTemplate, names.includes('args-prompt'), prompt.messages[0].content.text, kind]";
+    let expect = |found: serde_json::Value, how: &str| {
+        let text = found[3].as_str().unwrap_or_default();
+        assert!(text.contains("Bern"), "{how}: {found}");
+        let rest = [&found[0], &found[1], &found[2], &found[4]];
+        assert_eq!(
+            rest,
+            [&json!(true), &json!("string"), &json!(true), &json!(["ToolError", "ev"])],
+            "{how}"
+        );
+    };
+    for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node26] {
+        let world = everything().with(runtime);
+        expect(world.mcpx(["exec", code]).run().json(), &format!("{runtime:?}"));
+    }
+    // Without the socket it asks over HTTP.
+    let world = everything().with(Runtime::Bun);
+    let code = format!("delete process.env.MCPX_SOCKET; {code}");
+    expect(world.mcpx(["exec", &code]).run().json(), "http");
+}
+
+#[test]
+fn a_python_program_reads_resources_and_gets_prompts() {
+    let world = everything();
+    world.link("python3", &tools::python());
+    let world = world.file(
+        "r.py",
+        "from mcpx import resources, prompts, ToolError, emit\n\
+         all = resources('ev').list()\n\
+         emit(resources('ev').read(all[0]['uri'])[0]['uri'] == all[0]['uri'])\n\
+         emit(len(resources('ev').templates()) > 0)\n\
+         emit('args-prompt' in [p['name'] for p in prompts('ev').list()])\n\
+         emit('Bern' in prompts('ev').get('args-prompt', {'city': 'Bern'})['messages'][0]['content']['text'])\n\
+         try:\n    resources('ev').read('nothing://there')\n\
+         except ToolError as e:\n    emit([e.server, e.tool])\n",
+    );
+    world.mcpx(["run", "r.py"]).stdout("true\ntrue\ntrue\ntrue\n[\"ev\",null]\n").check();
 }

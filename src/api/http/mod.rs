@@ -8,7 +8,7 @@ mod read;
 mod tests;
 mod write;
 
-pub use self::read::{Reader, Sink, Source};
+pub use self::read::{Divert, Reader, Sink, Source};
 pub use self::write::{Chunked, Head, JSON, reason, write_parts, write_request, write_response};
 
 use std::io::{self, ErrorKind};

@@ -2,7 +2,7 @@
 //! nothing of what a head may say.
 
 use super::head::{self, Framing, MAX_LINE};
-use super::{Fault, Limits, Request, Response, is_timeout};
+use super::{Fault, Headers, Limits, Method, Request, Response, is_timeout};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -16,6 +16,9 @@ const MIN_BODY_RATE: u64 = 64 * 1024;
 const FIRST_READ: usize = 4 * 1024;
 /// A body's buffer starts no larger than this, whatever length was announced.
 const BODY_START: u64 = 1024 * 1024;
+
+/// A body that goes elsewhere as it arrives is in memory by so much at a time.
+const PIECE: u64 = 64 * 1024;
 
 const MALFORMED: Fault = Fault::Bad(400, "a chunk is malformed");
 
@@ -41,6 +44,24 @@ impl Source for &[u8] {
 
 /// Takes the pieces of a body as they arrive; its error ends the reading.
 pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
+
+/// Takes the bodies of some requests as they arrive, so that they need not fit into memory.
+pub trait Divert {
+    /// Whether it takes the body of this request, and how many bytes at most.
+    fn wants(&mut self, method: Method, target: &str, headers: &Headers) -> Option<u64>;
+    /// Takes the next piece; a fault ends the reading.
+    fn take(&mut self, piece: &[u8]) -> Result<(), Fault>;
+}
+
+/// Takes none.
+impl Divert for () {
+    fn wants(&mut self, _: Method, _: &str, _: &Headers) -> Option<u64> {
+        None
+    }
+    fn take(&mut self, _: &[u8]) -> Result<(), Fault> {
+        Ok(())
+    }
+}
 
 /// Reads messages from a stream, one after another; what was sent ahead waits
 /// in its buffer for the next.
@@ -82,6 +103,16 @@ impl<S: Source> Reader<S> {
         limits: &Limits,
         go_on: impl FnOnce(&mut S) -> io::Result<()>,
     ) -> Result<Request, Fault> {
+        self.request_or_divert(limits, go_on, &mut ())
+    }
+
+    /// The same, but a body that `divert` wants goes there as it arrives; the request's own is then empty.
+    pub fn request_or_divert(
+        &mut self,
+        limits: &Limits,
+        go_on: impl FnOnce(&mut S) -> io::Result<()>,
+        divert: &mut dyn Divert,
+    ) -> Result<Request, Fault> {
         let end = self.head(limits)?;
         let text = head::head_text(&self.buffer[self.start..end])?;
         let mut lines = text.split("\r\n");
@@ -92,9 +123,13 @@ impl<S: Source> Reader<S> {
             return Err(Fault::Bad(400, "a request carries exactly one Host header"));
         }
         let framing = head::framing(&headers, minor)?.unwrap_or(Framing::Length(0));
+        let diverted = divert.wants(method, &target, &headers);
         if let Framing::Length(n) = framing
-            && n > limits.body
+            && n > diverted.unwrap_or(limits.body)
         {
+            if diverted.is_some() {
+                return Err(Fault::Bad(413, "the body is larger than artifacts.maxSize"));
+            }
             return Err(Fault::Bad(413, "the body is larger than transport.maxBody"));
         }
         match headers.get("expect") {
@@ -105,7 +140,10 @@ impl<S: Source> Reader<S> {
             Some(_) if framing == Framing::Length(0) => {}
             Some(_) => go_on(&mut self.source)?,
         }
-        let body = self.body(framing, limits)?;
+        let body = match diverted {
+            Some(_) => self.pieces(framing, limits, divert).map(|()| Vec::new())?,
+            None => self.body(framing, limits)?,
+        };
         let keep_alive = head::keeps(&headers, minor);
         Ok(Request { method, target, headers, body, keep_alive, takes_chunks: minor == 1 })
     }
@@ -230,6 +268,44 @@ impl<S: Source> Reader<S> {
                 Ok(body)
             }
         }
+    }
+
+    /// Hands a request's body over piece by piece; how much there may be is the taker's affair.
+    fn pieces(&mut self, framing: Framing, limits: &Limits, divert: &mut dyn Divert) -> Result<(), Fault> {
+        let mut pace = Pace::new(limits);
+        let mut piece = Vec::new();
+        match framing {
+            Framing::Length(n) => self.each_piece(n, &mut piece, &mut pace, divert),
+            Framing::Chunked => loop {
+                let size = self.chunk_size(&mut pace)?;
+                if size == 0 {
+                    return self.chunk(0, &mut piece, limits, &mut pace).map(drop);
+                }
+                self.each_piece(size, &mut piece, &mut pace, divert)?;
+                if !self.line(2, &mut pace)?.is_empty() {
+                    return Err(MALFORMED);
+                }
+            },
+            // A request has no such body.
+            Framing::Rest => Ok(()),
+        }
+    }
+
+    fn each_piece(
+        &mut self,
+        mut left: u64,
+        piece: &mut Vec<u8>,
+        pace: &mut Pace,
+        divert: &mut dyn Divert,
+    ) -> Result<(), Fault> {
+        while left > 0 {
+            let n = left.min(PIECE);
+            piece.clear();
+            self.exactly(n, piece, pace)?;
+            divert.take(piece)?;
+            left -= n;
+        }
+        Ok(())
     }
 
     /// Appends exactly `n` more bytes to `body`.

@@ -339,3 +339,39 @@ fn a_peer_of_the_first_version_gets_the_bytes_and_the_end_of_the_connection() {
     assert!(text.contains("Connection: close\r\n") && !text.contains("chunked"), "{text}");
     assert_eq!(Reader::new(&wire[..]).response(&Limits::PATIENT).unwrap().body, b"[1,2]");
 }
+
+impl Source for crate::util::mutate::Pieces<'_> {
+    fn bound(&mut self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn mutated_messages_are_the_same_however_they_are_cut() {
+    let corpus: [&[u8]; 6] = [
+        b"POST /v1/call?x=1 HTTP/1.1\r\nHost: mcpx\r\nContent-Length: 2\r\nX-Mcpx-Input: report\r\n\r\n{}GET / HTTP/1.1\r\n",
+        b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        b"PUT /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\nnull",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\n\r\nall the rest",
+    ];
+    /// What a reader makes of it, without the words of a fault: where a cut falls decides which comes first.
+    fn outcome<T: std::fmt::Debug>(of: &Result<T, Fault>) -> String {
+        match of {
+            Ok(message) => format!("{message:?}"),
+            Err(Fault::Bad(status, _)) => format!("bad {status}"),
+            Err(_) => "gone".into(),
+        }
+    }
+    crate::util::mutate::each(&corpus, |bytes| {
+        let mut reader = Reader::new(crate::util::mutate::Pieces::new(bytes));
+        let read = reader.request(&LIMITS, |_| Ok(()));
+        let pieces = reader.into_parts().0;
+        assert_eq!(outcome(&read), outcome(&Reader::new(bytes).request(&LIMITS, |_| Ok(()))));
+        assert!(read.is_err() || read.is_ok_and(|request| request.body.len() <= 4096));
+        assert!(pieces.reads <= bytes.len() + 2, "nothing is asked for again");
+        let read = Reader::new(crate::util::mutate::Pieces::new(bytes)).response(&LIMITS);
+        assert_eq!(outcome(&read), outcome(&Reader::new(bytes).response(&LIMITS)));
+    });
+}

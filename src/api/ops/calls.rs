@@ -4,6 +4,15 @@ use super::super::http::Method;
 use super::super::records as r;
 use super::*;
 
+/// What a caller answers.
+pub(super) const INPUT: Param = body(field(
+    "input",
+    Shape::Object,
+    "what the caller answers itself when the server asks, as MCP's `ClientCapabilities` (`elicitation`, `sampling`, \
+     `roots`); said to servers of the stateless era, and questions for it that only the caller can answer are among \
+     those of the task",
+));
+
 /// In the order of the documentation.
 pub(super) static TABLE: &[Operation] = &[
     Operation {
@@ -25,6 +34,7 @@ pub(super) static TABLE: &[Operation] = &[
                 Shape::Integer,
                 "how long to wait for the answer, in milliseconds; the server's own limit when absent, none when 0",
             )),
+            INPUT,
         ],
         returns: Returns::Record(&r::CALLED),
         mutates: true,

@@ -2,6 +2,7 @@
 //! router, the channel's `op` names, the OpenAPI document and `docs/api.md` are
 //! made from this table. Knows nothing of how an operation is carried out.
 
+mod artifacts;
 mod calls;
 mod daemon;
 mod exec;
@@ -19,6 +20,9 @@ use super::http::Method;
 #[allow(missing_docs, reason = "the table describes each one")]
 pub enum Id {
     AnswerQuestion,
+    Artifact,
+    ArtifactContent,
+    Artifacts,
     Call,
     CancelTask,
     Channel,
@@ -46,6 +50,7 @@ pub enum Id {
     ReadResource,
     Refresh,
     Reload,
+    RemoveArtifact,
     Resolve,
     ResourceTemplates,
     Resources,
@@ -61,13 +66,16 @@ pub enum Id {
     Shutdown,
     Stats,
     Status,
+    StoreArtifact,
     SubscribeResource,
+    SweepArtifacts,
     Task,
     TaskResult,
     Tasks,
     Types,
     UnsetSetting,
     UnsubscribeResource,
+    UploadArtifact,
 }
 
 /// One thing that the daemon can be asked.
@@ -199,6 +207,7 @@ static FAMILIES: &[&[Operation]] = &[
     daemon::TABLE,
     calls::TABLE,
     exec::TABLE,
+    artifacts::TABLE,
     questions::TABLE,
     offers::TABLE,
     servers::TABLE,

@@ -52,6 +52,11 @@ pub(super) static TABLE: &[Operation] = &[
                 Shape::Object,
                 "the fields, where a form is accepted; those with a default may be left out",
             )),
+            body(field(
+                "result",
+                Shape::Object,
+                "MCP's result of the request, where no form and no URL is asked for and it is accepted",
+            )),
         ],
         returns: Returns::Record(&r::QUESTION),
         mutates: true,

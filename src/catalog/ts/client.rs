@@ -50,6 +50,66 @@ export interface OptionalTool<A, R> {
   raw(args?: A, options?: CallOptions): Promise<ToolResult>;
 }
 
+/** A resource that a server lists, or a template of such. */
+export interface ResourceInfo {
+  name: string;
+  title?: string;
+  description?: string;
+  mimeType?: string;
+  [key: string]: any;
+}
+
+/** What is in a resource: `text`, or `blob` in base64. */
+export interface ResourceContents {
+  uri: string;
+  mimeType?: string;
+  text?: string;
+  blob?: string;
+  [key: string]: any;
+}
+
+/** The resources of a server. Each promise rejects with a ToolError. */
+export interface ServerResources {
+  /** All of them. */
+  list(options?: Pick<CallOptions, "signal">): Promise<(ResourceInfo & { uri: string })[]>;
+  /** The patterns (RFC 6570) of those that are made on request. */
+  templates(options?: Pick<CallOptions, "signal">): Promise<(ResourceInfo & { uriTemplate: string })[]>;
+  /** Reads one. */
+  read(uri: string | URL, options?: Pick<CallOptions, "signal">): Promise<ResourceContents[]>;
+}
+
+/** A prompt that a server lists. */
+export interface PromptInfo {
+  name: string;
+  title?: string;
+  description?: string;
+  arguments?: { name: string; description?: string; required?: boolean }[];
+  [key: string]: any;
+}
+
+/** A prompt that has been filled in. */
+export interface PromptResult {
+  description?: string;
+  messages: { role: "user" | "assistant"; content: { type: string; text?: string; [key: string]: any } }[];
+  [key: string]: any;
+}
+
+/** The prompts of a server. Each promise rejects with a ToolError. */
+export interface ServerPrompts {
+  /** All of them. */
+  list(options?: Pick<CallOptions, "signal">): Promise<PromptInfo[]>;
+  /** Fills one in. */
+  get(name: string, args?: Record<string, string>, options?: Pick<CallOptions, "signal">): Promise<PromptResult>;
+}
+
+/** What every namespace has besides its tools. */
+export interface Offers {
+  /** The server's resources. */
+  readonly $resources: ServerResources;
+  /** The server's prompts. */
+  readonly $prompts: ServerPrompts;
+}
+
 /** Why a call failed. */
 export declare class ToolError extends Error {
   /** A stable word: "tool", "timeout", "cancelled", "unavailable", "usage", … */
@@ -72,6 +132,39 @@ export declare const log: {
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
 };
+
+/** What is kept beyond the run. */
+export interface Artifact {
+  /** `mcpx-artifact:ID`. */
+  readonly uri: string;
+  readonly id: string;
+  readonly name: string;
+  readonly mime: string;
+  /** How many bytes it has. */
+  readonly size: number;
+  /** The SHA-256 of the content, in hexadecimal. */
+  readonly sha256: string;
+  /** When it was given, in milliseconds since 1970. */
+  readonly at: number;
+  readonly run?: string;
+  readonly session?: string;
+  /** Where its file is, on the daemon's machine. */
+  readonly path?: string;
+}
+
+/** Bytes, at once or as a stream of them. */
+export type ArtifactBytes =
+  | ArrayBuffer
+  | ArrayBufferView
+  | { stream(): any }
+  | { getReader(): any }
+  | AsyncIterable<Uint8Array>
+  | Iterable<Uint8Array>;
+
+/** Keeps something beyond the run; the media type is that of the name's extension unless `mime` says it. */
+export declare function artifact(
+  what: { name?: string; mime?: string } & ({ path: string | URL } | { bytes: ArtifactBytes } | { text: string }),
+): Promise<Artifact>;
 
 /** The words after the script's name. */
 export declare const args: string[];
@@ -122,11 +215,11 @@ pub fn client_dts<S: AsRef<str>>(servers: &[(S, &ServerSchema)]) -> String {
     out.push_str("};\nexport default tools;\n\n");
     out.push_str("// What a script has without importing anything.\n");
     out.push_str(
-        "declare const client: {\n  tools: typeof tools;\n  emit: typeof emit;\n  log: typeof log;\n",
+        "declare const client: {\n  tools: typeof tools;\n  emit: typeof emit;\n  artifact: typeof artifact;\n  log: typeof log;\n",
     );
     out.push_str("  args: typeof args;\n  paths: typeof paths;\n  ToolError: typeof ToolError;\n};\n");
     out.push_str("declare global {\n");
-    for name in ["tools", "emit", "log", "args", "paths", "ToolError"] {
+    for name in ["tools", "emit", "artifact", "log", "args", "paths", "ToolError"] {
         out.push_str(&format!("  const {name}: (typeof client)[\"{name}\"];\n"));
     }
     for (ident, _) in rows.iter().filter(|(ident, _)| !is_declared(ident)) {
@@ -148,7 +241,7 @@ fn declare(ident: &str, schema: &ServerSchema, out: &mut String) {
         style.write(&def.ty, 2, out);
         out.push_str(";\n");
     }
-    out.push_str("  interface Tools {\n");
+    out.push_str("  interface Tools extends Offers {\n");
     for call in &calls {
         text::doc(&call.doc, "    ", out);
         out.push_str(&format!("    {}: ", text::property(&call.member)));

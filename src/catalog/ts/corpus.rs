@@ -274,6 +274,36 @@ fn random_schemas_never_break_it() {
 }
 
 #[test]
+fn mutated_schemas_become_types_of_a_bounded_size() {
+    let corpus: [&[u8]; 5] = [
+        br##"{"type":"object","properties":{"a":{"type":["string","null"],"description":"a */ b"},"b-c":{"$ref":"#/$defs/n"}},"required":["a"],"$defs":{"n":{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/n"}}}}}}"##,
+        br#"{"anyOf":[{"const":1},{"enum":["x","y",null]},{"type":"array","prefixItems":[{"type":"integer"}],"items":false}]}"#,
+        br#"{"allOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"a":{"minLength":1}},"required":["a"]}],"additionalProperties":{"type":"number"}}"#,
+        br##"{"definitions":{"a":{"$ref":"#/definitions/b"},"b":{"$ref":"#/definitions/a"}},"$ref":"#/definitions/a"}"##,
+        br#"{"if":{"properties":{"k":{"const":"x"}}},"then":{"required":["y"]},"patternProperties":{"^(a+)+$":{"type":"boolean"}}}"#,
+    ];
+    crate::util::mutate::each(&corpus, |bytes| {
+        let Ok(schema) = serde_json::from_slice::<Value>(bytes) else { return };
+        let mut server = random_server(1, 0);
+        server.tools.push(Tool { input_schema: schema.clone(), ..Tool::named("t") });
+        let text = all_forms(&server, "m");
+        assert_balanced(&text, "mutated");
+        assert_eq!(text, all_forms(&server.clone(), "m"));
+        // Five forms of it, indented, with documentation; never what its references multiply to.
+        assert!(
+            text.len() < 100_000 + 100 * bytes.len(),
+            "{} bytes of types from {}",
+            text.len(),
+            bytes.len()
+        );
+        let _ = crate::catalog::validate::arguments(
+            &schema,
+            &json!({"a": "aaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "k": "x"}),
+        );
+    });
+}
+
+#[test]
 fn depth_needs_no_more_stack_than_the_daemons_threads_have() {
     let mut schemas = corpus();
     let mut nested = json!({"type": "string"});

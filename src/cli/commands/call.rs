@@ -7,10 +7,12 @@ use super::super::cx::{Cx, World, no_servers};
 use super::super::interrupt::Interrupt;
 use super::super::progress::{self, Progress};
 use super::super::questions;
-use super::super::result::{Envelope, Media};
+use super::super::result::{Envelope, Media, Way};
 use super::super::schemas;
+use super::artifacts;
 use crate::api::Client;
 use crate::api::wire::CallRequest;
+use crate::artifacts::Store;
 use crate::catalog::{filter, names};
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Source};
@@ -76,14 +78,18 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let schema = match forms.need_schema() {
         // Should the tools not be known, the call itself will say why.
-        true => schemas::one(cx, &def)
-            .ok()
-            .and_then(|s| names::find_tool(&s.tools, &tool, &server).ok().map(|t| t.input_schema.clone())),
+        true => schemas::one_tool(cx, &def, &tool).ok().map(|tool| tool.input_schema),
         false => None,
     };
     let arguments = forms.build(schema.as_ref(), &mut io::stdin().lock())?;
-    let request =
-        CallRequest { server, tool, arguments, context: cx.context()?, timeout_ms: timeout_ms(world)? };
+    let request = CallRequest {
+        server,
+        tool,
+        arguments,
+        context: cx.context()?,
+        timeout_ms: timeout_ms(world)?,
+        input: None,
+    };
     let what = format!("calling {}.{}", request.server, request.tool);
     let progress = if cx.inv.has("quiet") { Progress::none() } else { Progress::start(&what) };
     let mut report = |said: &Value| progress.report(&format!("{what}: {}", progress::reported(said)));
@@ -181,13 +187,14 @@ fn media(cx: &Cx, tool: &str) -> Result<Media> {
     let world = cx.catalog()?;
     let stem = names::member(tool);
     if world.settings.get(&settings::OUTPUT_MEDIA) == "inline" {
-        return Ok(Media { dir: None, private: None, stem });
+        return Ok(Media { way: Way::Inline, stem });
     }
     let dir = world.settings.get(&settings::OUTPUT_MEDIA_DIR);
     if !dir.is_empty() {
-        return Ok(Media { dir: Some(world.cwd.join(dir)), private: None, stem });
+        return Ok(Media { way: Way::Dir(world.cwd.join(dir)), stem });
     }
-    // When none is configured: below the system's directory for temporary files, closed to others.
-    let dirs = &world.dirs;
-    Ok(Media { dir: Some(dirs.media()), private: Some(dirs.temporary.clone()), stem })
+    let limits = artifacts::limits(&world.settings);
+    let context = cx.context()?;
+    let of = (context.run, context.session);
+    Ok(Media { way: Way::Kept { store: Store::new(&world.dirs), limits, of }, stem })
 }

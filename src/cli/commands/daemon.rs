@@ -60,6 +60,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         inline: false,
         ready: detached.then(|| Box::new(io::stdout()) as Box<dyn io::Write + Send>),
         mcp: Some(crate::serve::endpoint()),
+        lasting: None,
         notice: if detached { Box::new(|_| {}) } else { Box::new(note) },
     })?;
     Ok(0)

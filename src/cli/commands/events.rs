@@ -5,11 +5,17 @@ use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
 use super::super::interrupt::Interrupt;
 use super::super::out::{Out, note};
-use crate::api::uri;
+use crate::api::{Client, uri};
 use crate::error::{Error, Kind, Result};
-use crate::util::iso8601;
+use crate::observe::log::{self, Query, Snapshot, event_of, every, parse_when};
+use crate::observe::{Filter, kinds};
+use crate::util::{did_you_mean, iso8601, now_ms};
 use serde_json::Value;
+use std::collections::HashSet;
 use std::io;
+
+/// A number of so many digits is a time in milliseconds, as everywhere; no bus has counted that far.
+const TIME_DIGITS: usize = 12;
 
 /// The command.
 pub static COMMAND: Command = Command {
@@ -20,7 +26,8 @@ pub static COMMAND: Command = Command {
     rest: Rest::Mixed,
     summary: "Show what happened in the daemon: calls, servers, runs, and more",
     about: "What the daemon remembers (events.history), oldest first; with --follow what comes, until Ctrl-C. With \
-            --json one event a line. Starts nothing.",
+            --json one event a line. --since takes the number of an event, or a time: then what earlier daemons of this \
+            configuration had, or this one has forgotten, comes from the log. Starts nothing.",
     flags: &[
         Flag::switch("follow", "Go on with what happens from now on"),
         Flag::value("kind", "KIND", "Only this kind (call.finished) or family (call); may be repeated"),
@@ -28,14 +35,18 @@ pub static COMMAND: Command = Command {
         Flag::value("session", "KEY", "Only what belongs to this session; may be repeated"),
         Flag::value(
             "since",
-            "N",
-            "Only what came after event N; with --follow, first what is remembered after it",
+            "N|TIME",
+            "Only what came after event N, or after a time (10m, 2026-11-30), from the log where the daemon forgot it",
         ),
     ],
     settings: &[],
     examples: &[
         example("mcpx events", "everything that is remembered"),
         example("mcpx events --kind call --server demo", "the calls of one server"),
+        example(
+            "mcpx events --since 2h --kind call",
+            "two hours of calls, also those of daemons that have ended",
+        ),
         example("mcpx --json events --follow --since 0", "all of it and what follows, for a program"),
     ],
     run,
@@ -49,17 +60,22 @@ fn run(cx: &mut Cx) -> Result<u8> {
             query.push_str(&format!("&{name}={}", uri::encode(value, false)));
         }
     }
-    if let Some(since) = cx.inv.text("since")? {
-        let number: u64 = since
-            .parse()
-            .map_err(|_| usage(format!("--since takes the number of an event, not \"{since}\"")))?;
-        query.push_str(&format!("&since={number}"));
+    // Numbers as large as times are times.
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.len() < TIME_DIGITS);
+    if let Some(since) = cx.inv.text("since")?.map(str::to_owned) {
+        match number(&since) {
+            Some(number) => query.push_str(&format!("&since={number}")),
+            None => return after(cx, &since, &query),
+        }
     }
     let (Some(client), _) = cx.running_anyhow()? else {
         return Err(Error::new(Kind::Unavailable, "no daemon is running here, so nothing happens")
             .hint("any command that needs one starts it: `mcpx refresh`, for instance"));
     };
-    if !cx.inv.has("follow") {
+    if cx.inv.has("follow") {
+        return follow(cx, &client, &query);
+    }
+    {
         let path = format!("/v1/events?{}", query.trim_start_matches('&'));
         let answer = client.json("GET", &path, None)?;
         let json = cx.json();
@@ -67,10 +83,81 @@ fn run(cx: &mut Cx) -> Result<u8> {
             show(&mut cx.out, event, json)?;
         }
         if let Some(missed) = answer["missed"].as_u64().filter(|n| *n > 0) {
-            note(&format!("{missed} earlier events are forgotten"));
+            note(&format!("{missed} earlier events are forgotten; --since with a time looks in the log"));
         }
-        return Ok(0);
     }
+    Ok(0)
+}
+
+/// What came after a time: from the log, then from the daemon, if one is running.
+fn after(cx: &mut Cx, since: &str, query: &str) -> Result<u8> {
+    let since = parse_when(since, now_ms()).map_err(|why| usage(format!("--since: {why}")))?;
+    let client = cx.running_anyhow()?.0;
+    let path = format!("/v1/events?since=0{query}");
+    let answer = client.as_ref().map(|client| client.json("GET", &path, None)).transpose()?;
+    let list = |flag: &str| -> Result<Vec<String>> {
+        cx.inv.values(flag).map(|v| super::super::args::utf8(v, "an argument").map(str::to_owned)).collect()
+    };
+    let filter = Filter { kinds: list("kind")?, servers: list("server")?, sessions: list("session")? };
+    if let Some(word) = filter.unknown_kind() {
+        let error = usage(format!("there is no kind of event \"{word}\""));
+        let near = did_you_mean(word, kinds::ALL.iter().map(|kind| kind.word));
+        return Err(near.map_or(error.clone(), |near| error.hint(near)));
+    }
+    let unreadable = |e: io::Error| Error::new(Kind::Unavailable, format!("reading the log: {e}"));
+    let snapshot = Snapshot::take(&log::dir(&cx.dirs()?)).map_err(unreadable)?;
+    // The daemons of this configuration: they say which one they serve when they start, and when that changes.
+    let key = cx.world().map(|world| world.config.key.clone()).ok();
+    let ours = daemons_of(&snapshot, key.as_deref()).map_err(unreadable)?;
+    let own = answer.as_ref().and_then(|a| a["daemon"].as_str()).unwrap_or_default().to_owned();
+    let remembered = answer.as_ref().and_then(|a| a["missed"].as_u64()).unwrap_or(0);
+    let json = cx.json();
+    let mut failed = None;
+    let out = &mut cx.out;
+    let words = Query { since, events: filter.kinds.clone(), ..Query::default() };
+    every(&snapshot, &words, &mut |line| {
+        let Some((daemon, event)) = event_of(line) else { return true };
+        let wanted = if daemon == own { event.seq <= remembered } else { ours.contains(&daemon) };
+        if wanted && filter.takes(&event) {
+            let mut row = serde_json::to_value(&event).unwrap_or_default();
+            row["daemon"] = daemon.into();
+            failed = show(out, &row, json).err();
+        }
+        failed.is_none() && !out.is_closed()
+    })
+    .map_err(unreadable)?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let Some((client, answer)) = client.zip(answer) else { return Ok(0) };
+    for event in answer["events"].as_array().into_iter().flatten() {
+        if event["at"].as_u64().is_some_and(|at| at >= since) {
+            show(&mut cx.out, event, json)?;
+        }
+    }
+    match cx.inv.has("follow") {
+        true => follow(cx, &client, &format!("{query}&since={}", answer["last"])),
+        false => Ok(0),
+    }
+}
+
+/// The ids of the daemons that served a configuration.
+fn daemons_of(snapshot: &Snapshot, key: Option<&str>) -> io::Result<HashSet<String>> {
+    let mut found = HashSet::new();
+    let events = vec![kinds::DAEMON_STARTED.word.to_owned(), kinds::CONFIG_CHANGED.word.to_owned()];
+    every(snapshot, &Query { events, ..Query::default() }, &mut |line| {
+        if let Some((daemon, event)) = event_of(line)
+            && key.is_some_and(|key| event.data["key"] == key)
+        {
+            found.insert(daemon);
+        }
+        true
+    })?;
+    Ok(found)
+}
+
+/// What happens from now on, until Ctrl-C.
+fn follow(cx: &mut Cx, client: &Client, query: &str) -> Result<u8> {
     let handle = client.shutdown_handle()?;
     let interrupt = Interrupt::listen(move || handle.interrupt())?;
     let json = cx.json();

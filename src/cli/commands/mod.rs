@@ -5,6 +5,7 @@ use super::command::Command;
 
 pub mod adapter;
 pub mod api;
+pub mod artifacts;
 pub mod auth;
 pub mod call;
 pub mod catalog;
@@ -72,6 +73,7 @@ pub static COMMANDS: &[&Command] = &[
     &elicit::COMMAND,
     &task::COMMAND,
     &scripts::COMMAND,
+    &artifacts::COMMAND,
     &client::COMMAND,
     &serve::COMMAND,
     &api::COMMAND,

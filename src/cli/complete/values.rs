@@ -7,6 +7,7 @@ use super::super::cx::{Cx, World};
 use super::super::schemas;
 use super::super::topics::TOPICS;
 use super::{Answer, Files, Waiting, of_setting};
+use crate::artifacts::Store;
 use crate::catalog::cache::Cache;
 use crate::catalog::{filter, names};
 use crate::config::import::HOSTS;
@@ -72,6 +73,7 @@ impl<'a> Values<'a> {
             "server" => self.servers(out),
             "name" if command.name == "run" => self.scripts(out),
             "profile" => self.profile_names(before, out),
+            "artifact" => self.artifacts(out),
             "preset" => self.presets(typed, "", out),
             "command" => super::commands(out),
             "topic" => TOPICS.iter().for_each(|t| out.add(t.name, t.summary)),
@@ -216,6 +218,13 @@ impl<'a> Values<'a> {
     }
 
     /// Presets, separated by commas.
+    fn artifacts(&self, out: &mut Answer) {
+        let Ok(dirs) = self.cx.dirs() else { return };
+        for artifact in Store::new(&dirs).list().unwrap_or_default().into_iter().rev() {
+            out.add(artifact.id, artifact.name);
+        }
+    }
+
     pub(super) fn presets(&self, typed: &str, prefix: &str, out: &mut Answer) {
         let mut each = Answer::default();
         let defined = self.world().and_then(|w| settings::defined_presets(&w.config.layers).ok());
@@ -274,6 +283,7 @@ mod tests {
             "name",
             "profile",
             "preset",
+            "artifact",
             "command",
             "topic",
             "host",

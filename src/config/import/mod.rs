@@ -6,6 +6,8 @@ mod block;
 mod hosts;
 mod toml;
 
+#[cfg(test)]
+pub(super) use self::toml::parse as parse_toml;
 use super::jsonc;
 use crate::error::{Error, Kind, Result};
 use crate::paths::Dirs;

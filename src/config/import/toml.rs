@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 const MAX_DEPTH: usize = 100;
 
 /// Reads a document; the message of a fault begins with its line.
-pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
+pub(in crate::config) fn parse(text: &str) -> Result<Map<String, Value>, String> {
     let mut reader = Reader { text, at: 0, depth: 0 };
     let mut root = Map::new();
     // Where the keys that come belong: below the last header.

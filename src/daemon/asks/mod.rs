@@ -9,7 +9,7 @@ pub mod tasks;
 
 use super::state::Daemon;
 use crate::error::{Error, Kind, Result};
-use crate::mcp::{CancelGuard, Question};
+use crate::mcp::{Answer, CancelGuard, Question};
 use crate::observe::{Bus, Event, kinds};
 use crate::settings::{self, Settings};
 use crate::util;
@@ -22,6 +22,11 @@ use std::time::{Duration, Instant};
 
 /// JSON-RPC: the request is not one that can be answered here.
 const NOT_OFFERED: i64 = -32601;
+/// MCP, sampling: the user said no.
+const REJECTED: i64 = -1;
+
+/// The method of a question that has a form or a URL.
+const ELICITATION: &str = "elicitation/create";
 
 /// What a question is about.
 #[derive(Clone, Debug, Default)]
@@ -83,21 +88,28 @@ impl Questions {
     }
 
     /// Takes a question. Returns what is shown of it, unless it needs nobody: a rule
-    /// has answered it, or it is of a kind that is never answered.
+    /// has answered it, or it is of a kind that is never answered. `hosted`: whoever made the call
+    /// said that it answers questions of this kind.
     pub fn take(
         self: &Arc<Self>,
         question: Question,
         about: impl FnOnce() -> About,
         settings: &Settings,
         tool: Option<&str>,
+        hosted: bool,
     ) -> Option<Value> {
-        if question.method != "elicitation/create" {
+        if question.method != ELICITATION && !hosted {
             let why = format!("mcpx does not answer {}", question.method);
             question.answer(Err((NOT_OFFERED, why)));
             return None;
         }
         let rules = settings.get(&settings::ELICIT_RULES);
-        match rules::verdict(&rules, &question.server, tool) {
+        let verdict = match question.method == ELICITATION {
+            true => rules::verdict(&rules, &question.server, tool),
+            // A rule says what goes into a form.
+            false => Ok(None),
+        };
+        match verdict {
             Ok(None) => {}
             Ok(Some(verdict)) => {
                 if let Err(e) = self.judge(question, tool, verdict) {
@@ -196,8 +208,23 @@ impl Questions {
     ///
     /// # Errors
     /// `NotFound`; `Usage` when the content does not fit what was asked, and the question stays open.
-    pub fn answer(&self, id: &str, action: &str, content: Option<Value>) -> Result<Value> {
+    pub fn answer(
+        &self,
+        id: &str,
+        action: &str,
+        content: Option<Value>,
+        result: Option<Value>,
+    ) -> Result<Value> {
+        let method = self.lock().get(id).map(|open| open.question.method.clone());
+        let method = method.ok_or_else(|| self.unknown(id))?;
         let (end, answer) = match action {
+            "accept" if method != ELICITATION => {
+                let result = result.filter(|result| fits(&method, result)).ok_or_else(|| {
+                    Error::new(Kind::Usage, format!("answering {id}: it takes the result of {method}"))
+                        .hint("whoever made the call has to answer it; it is still open")
+                })?;
+                (End::Accepted, Ok(result))
+            }
             "accept" => {
                 let params = self.lock().get(id).map(|open| open.question.params.clone());
                 let params = params.ok_or_else(|| self.unknown(id))?;
@@ -205,10 +232,10 @@ impl Questions {
                     Error::new(Kind::Usage, format!("answering {id}: {what}"))
                         .hint(format!("`mcpx elicit show {id}` shows what is asked; it is still open"))
                 })?;
-                (End::Accepted, answer)
+                (End::Accepted, Ok(answer))
             }
-            "decline" => (End::Declined, json!({"action": "decline"})),
-            "cancel" => (End::Cancelled, json!({"action": "cancel"})),
+            "decline" => (End::Declined, refusal(&method, "decline")),
+            "cancel" => (End::Cancelled, refusal(&method, "cancel")),
             other => {
                 return Err(Error::new(Kind::Usage, format!("a question is not answered by \"{other}\""))
                     .hint("the action is accept, decline or cancel"));
@@ -220,7 +247,7 @@ impl Questions {
         let mut row = open.row.clone();
         row["outcome"] = json!(end.word());
         self.publish(&kinds::ELICIT_CLOSED, &open, json!({"outcome": end.word(), "by": "caller"}));
-        open.question.answer(Ok(answer));
+        open.question.answer(answer);
         Ok(row)
     }
 
@@ -243,7 +270,8 @@ impl Questions {
     fn close(&self, id: &str, end: End) {
         let Some(open) = self.lock().remove(id) else { return };
         self.publish(&kinds::ELICIT_CLOSED, &open, json!({"outcome": end.word()}));
-        open.question.answer(Ok(json!({"action": "cancel"})));
+        let answer = refusal(&open.question.method, "cancel");
+        open.question.answer(answer);
     }
 
     fn publish(&self, kind: &'static kinds::Kind, open: &Open, data: Value) {
@@ -267,11 +295,31 @@ fn event(kind: &'static kinds::Kind, open: &Open, mut data: Value) -> Event {
     Event::new(kind, data).server(&open.question.server).session(&open.about.session)
 }
 
+/// The answer that is none: said in the words of a form, or as the error that MCP has for it.
+fn refusal(method: &str, action: &str) -> Answer {
+    match method {
+        ELICITATION => Ok(json!({"action": action})),
+        _ => Err((REJECTED, format!("{method} was refused ({action})"))),
+    }
+}
+
+/// Whether this may be the result of a request: as much as its server cannot do without.
+fn fits(method: &str, result: &Value) -> bool {
+    match method {
+        "roots/list" => result["roots"].is_array(),
+        _ => result["content"].is_object() || result["content"].is_array(),
+    }
+}
+
 /// What is shown of a question.
 fn row(id: &str, question: &Question, about: &About, limit: Duration) -> Value {
     let now = util::now_ms();
     let params = &question.params;
-    let mode = if params["mode"] == "url" { "url" } else { "form" };
+    let mode = match (&*question.method, &params["mode"]) {
+        (ELICITATION, Value::String(mode)) if mode == "url" => "url",
+        (ELICITATION, _) => "form",
+        _ => "request",
+    };
     let mut row = json!({
         "id": id,
         "server": question.server,
@@ -290,9 +338,17 @@ fn row(id: &str, question: &Question, about: &About, limit: Duration) -> Value {
         row["session"] = json!(about.session);
     }
     for (name, from) in [("schema", "requestedSchema"), ("url", "url"), ("elicitationId", "elicitationId")] {
-        if !params[from].is_null() {
+        if mode != "request" && !params[from].is_null() {
             row[name] = params[from].clone();
         }
+    }
+    if mode == "request" {
+        row["message"] = json!(format!("{} for whoever made the call", question.method));
+        row["method"] = json!(question.method);
+        row["params"] = if params.is_object() { params.clone() } else { json!({}) };
+    }
+    if let Some(key) = &question.key {
+        row["key"] = json!(key);
     }
     row
 }
@@ -312,6 +368,9 @@ fn text(task: &tasks::Task, questions: &[Value]) -> String {
         let id = question["id"].as_str().unwrap_or_default();
         let message = question["message"].as_str().unwrap_or_default();
         text.push_str(&format!("\n{message}"));
+        if question["mode"] == "request" {
+            continue;
+        }
         match question["url"].as_str() {
             Some(url) => text.push_str(&format!("\n  open {url}\n  then: mcpx elicit answer {id}")),
             None => {
@@ -336,6 +395,6 @@ pub fn unattributed(daemon: &Arc<Daemon>) -> crate::mcp::Asked {
             return sampling::begin(&daemon, question, About::default(), None);
         }
         let settings = daemon.current().settings.clone();
-        let _ = daemon.questions.take(question, About::default, &settings, None);
+        let _ = daemon.questions.take(question, About::default, &settings, None, false);
     })
 }

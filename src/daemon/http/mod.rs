@@ -13,9 +13,10 @@ mod warden;
 use self::gone::Waiting;
 use self::guard::{Guard, Who};
 use self::warden::{Served, Warden};
+use super::intake::Intake;
 use super::router::{self, Answer, Asked, Asker, Origin, Response};
 use super::state::Daemon;
-use crate::api::http::{Headers, Method};
+use crate::api::http::{Divert, Fault, Headers, Method};
 use crate::api::page;
 use crate::api::uri;
 use crate::api::wire::SETTINGS_HEADER;
@@ -320,7 +321,12 @@ impl Worker {
         }
         let limit = current.limits.body;
         drop(current);
-        let body = match read_body(&mut request, limit, &served) {
+        let mut intake = Intake::new(daemon, run.is_none());
+        let read = match intake.wants(method, request.url(), &headers) {
+            Some(most) => divert_body(&mut request, most, &served, &mut intake).map(|()| Vec::new()),
+            None => read_body(&mut request, limit, &served),
+        };
+        let body = match read {
             Ok(body) => body,
             Err((error, status)) => {
                 respond(request, Answer::error(&error, Some(status)));
@@ -346,7 +352,7 @@ impl Worker {
             headers: &headers,
             early: None,
         };
-        let asked = Asked { method, target: &target, body: &body };
+        let asked = Asked { method, target: &target, body: &body, content: intake.into_content() };
         let answer = router::answer(daemon, &asked, &asker);
         if !respond(request, answer) {
             served.broke();
@@ -355,36 +361,68 @@ impl Worker {
     }
 }
 
-fn read_body(
+/// What is wrong with a body, and the status that says so.
+type Unread = (Error, u16);
+
+fn read_body(request: &mut Request, limit: u64, served: &Served<'_>) -> std::result::Result<Vec<u8>, Unread> {
+    let mut body = Vec::with_capacity(request.body_length().unwrap_or(0).min(1024 * 1024));
+    each_block(request, (limit, "transport.maxBody"), served, &mut |block| {
+        body.extend_from_slice(block);
+        Ok(())
+    })?;
+    Ok(body)
+}
+
+/// A body that goes elsewhere as it arrives.
+fn divert_body(
     request: &mut Request,
     limit: u64,
     served: &Served<'_>,
-) -> std::result::Result<Vec<u8>, (Error, u16)> {
-    let too_large = || (Error::new(Kind::TooLarge, "the body is larger than transport.maxBody"), 413);
+    into: &mut dyn Divert,
+) -> std::result::Result<(), Unread> {
+    each_block(request, (limit, "artifacts.maxSize"), served, &mut |block| {
+        into.take(block).map_err(|fault| match fault {
+            Fault::Bad(413, what) => (Error::new(Kind::TooLarge, what), 413),
+            Fault::Bad(status, what) => (Error::new(Kind::Unavailable, what), status),
+            _ => (Error::new(Kind::Internal, "taking in the body broke off"), 500),
+        })
+    })
+}
+
+fn each_block(
+    request: &mut Request,
+    (limit, setting): (u64, &str),
+    served: &Served<'_>,
+    take: &mut dyn FnMut(&[u8]) -> std::result::Result<(), Unread>,
+) -> std::result::Result<(), Unread> {
+    let too_large = || (Error::new(Kind::TooLarge, format!("the body is larger than {setting}")), 413);
     let announced = request.body_length().unwrap_or(0);
     if announced as u64 > limit {
         return Err(too_large());
     }
-    let mut body = Vec::with_capacity(announced.min(1024 * 1024));
     let mut reader = request.as_reader().take(limit.saturating_add(1));
     let mut block = [0; BLOCK];
+    let mut size = 0;
     loop {
         match reader.read(&mut block) {
             Ok(0) => break,
-            Ok(n) => body.extend_from_slice(&block[..n]),
+            Ok(n) => {
+                size += n as u64;
+                if size > limit {
+                    return Err(too_large());
+                }
+                take(&block[..n])?;
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err((Error::new(Kind::Usage, format!("reading the body: {e}")), 400)),
         }
-        served.received(body.len() as u64);
+        served.received(size);
     }
     served.whole();
-    if body.len() as u64 > limit {
-        return Err(too_large());
-    }
-    if body.len() < announced {
+    if size < announced as u64 {
         return Err((Error::new(Kind::Usage, "the body is shorter than announced"), 400));
     }
-    Ok(body)
+    Ok(())
 }
 
 /// Whether the answer was written whole.

@@ -36,6 +36,8 @@ fn every_answer_has_the_fields_that_the_table_promises() {
                 (op.path.replace("{name}", "new"), Some(json!({"definition": {"command": "fake"}})))
             }
             "deleteServer" => (op.path.replace("{name}", "new"), None),
+            "storeArtifact" => (op.path.to_owned(), Some(json!({"name": "kept", "text": "kept"}))),
+            "artifact" | "removeArtifact" => (op.path.replace("{id}", "kept"), None),
             "postLog" => (op.path.to_owned(), Some(json!({"message": "said"}))),
             "stats" => (format!("{}?about=calls", op.path), None),
             "session" | "keepSession" | "endSession" => {

@@ -119,4 +119,24 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn mutated_headers_are_read_in_one_pass() {
+        let corpus: [&[u8]; 5] = [
+            b"Bearer resource_metadata=\"https://h/.well-known/x\", scope=\"a b\", error=\"invalid_token\"",
+            b"Basic realm=\"x, Bearer scope=\\\"no\\\"\", Bearer scope=yes",
+            b"Negotiate, Basic dGVzdA==, bearer error = insufficient_scope",
+            b"DPoP algs=\"ES256\", Bearer",
+            b"Bearer scope=\"\\\"\\\\\",,, =x",
+        ];
+        crate::util::mutate::each(&corpus, |header| {
+            let header = String::from_utf8_lossy(header);
+            let found = parse(&header);
+            let texts = [&found.resource_metadata, &found.scope, &found.error];
+            assert!(texts.iter().all(|text| text.as_ref().is_none_or(|text| text.len() <= header.len())));
+            let words: usize =
+                parameters(&header).iter().map(|(n, v)| n.len() + v.as_ref().map_or(0, String::len)).sum();
+            assert!(words <= header.len(), "each byte is taken once");
+        });
+    }
 }

@@ -1,12 +1,13 @@
 //! The log: what happened, as lines of JSON in files that roll. `journal` takes
 //! records without making anybody wait, `store` writes and rolls the files, `scan`
-//! reads them in parallel, `query` and `chain` answer questions, and `stats`
-//! counts. The files are the truth; nothing is kept beside them.
+//! reads them in parallel, `query` and `chain` answer questions, `past` gives back
+//! events, and `stats` counts. The files are the truth; nothing is kept beside them.
 
 pub mod chain;
 mod follow;
 mod journal;
 mod line;
+mod past;
 mod query;
 mod record;
 mod redact;
@@ -20,6 +21,7 @@ mod when;
 
 pub use follow::Follower;
 pub use journal::{Counts, Journal, Spawn};
+pub use past::{Past, event_of, past};
 pub use query::{MOST, Query, every, newest};
 pub use record::{Entry, Ids, Trace, Upto};
 pub use redact::Redactor;

@@ -1,9 +1,9 @@
 // Starts a script: evaluates inline code or loads a file, prints its value,
-// and reports what it threw. Follows link.mjs, tools.mjs and console.mjs in the
+// and reports what it threw. Follows link.mjs, tools.mjs, artifact.mjs and console.mjs in the
 // generated client; a client that a script checked in does not have it.
 
 /** Names that stand for the script's own tools; a namespace of the same name is reached through `tools`. */
-const HELPERS = { tools, emit, log, args, paths, ToolError };
+const HELPERS = { tools, emit, log, args, paths, artifact, ToolError };
 
 /** The namespaces, for whoever mistypes one. */
 let known = [];

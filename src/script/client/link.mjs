@@ -328,7 +328,18 @@ async function denoLink({ path, run }) {
   return { send: batched(write), ref: () => connection.ref(), unref: () => connection.unref() };
 }
 
-/** One `POST` a call: for a daemon whose socket cannot be reached from here. */
+/** Where each operation is, and whether it may change something. */
+const ROUTES = {
+  call: ["POST", "/v1/call", true],
+  storeArtifact: ["POST", "/v1/artifacts", true],
+  resources: ["GET", "/v1/resources"],
+  resourceTemplates: ["GET", "/v1/resources/templates"],
+  readResource: ["GET", "/v1/resources/read"],
+  prompts: ["GET", "/v1/prompts"],
+  getPrompt: ["POST", "/v1/prompts/get"],
+};
+
+/** One request an operation: for a daemon whose socket cannot be reached from here. */
 function httpLink(endpoint) {
   const token = env("MCPX_TRANSPORT_BEARER_TOKEN");
   const settings = env("MCPX_SETTINGS");
@@ -362,12 +373,18 @@ function unreachable(error) {
 async function post(link, request) {
   const abort = new AbortController();
   request.abort = () => abort.abort();
+  const [method, path, changes] = ROUTES[request.op];
+  const { session } = link.context;
+  const what =
+    method === "POST"
+      ? { body: JSON.stringify({ ...request.params, context: link.context }) }
+      : { query: `?${new URLSearchParams(session ? { ...request.params, session } : request.params)}` };
   let body;
   try {
-    const response = await fetch(`${link.endpoint}/v1/call`, {
-      method: "POST",
+    const response = await fetch(`${link.endpoint}${path}${what.query ?? ""}`, {
+      method,
       headers: link.headers,
-      body: JSON.stringify({ ...request.params, context: link.context }),
+      body: what.body,
       signal: abort.signal,
     });
     body = await response.json();
@@ -380,7 +397,7 @@ async function post(link, request) {
       : `no answer from the daemon at ${link.endpoint}: ${error?.cause?.message ?? error?.message}`;
     const details = {
       // Without an answer nobody knows how far the request came, unless it could not even connect.
-      kind: denied ? "refused" : unreachable(error) ? "unavailable" : "outcome-unknown",
+      kind: denied ? "refused" : unreachable(error) || !changes ? "unavailable" : "outcome-unknown",
       cause: error,
       ...request.subject,
     };
@@ -478,7 +495,7 @@ function request(op, params, options, site) {
     if (signal?.aborted) throw signal.reason;
     const id = ++state.lastId;
     const { server, tool } = params;
-    const subject = op === "call" ? { server, tool } : {};
+    const subject = op === "call" ? { server, tool } : server ? { server } : {};
     const sent = timeoutMs === undefined ? params : { ...params, timeoutMs };
     const message = { id, op, params: sent };
     if (onprogress) message.progress = true;

@@ -6,11 +6,17 @@
     tools["my-server"]["a.tool"]({"a-b": 1})    # or one dict, for names that are no identifiers
     tools.demo.add.raw(a=1, b=2)                # the whole result, as the server sent it
 
+    from mcpx import resources, prompts
+
+    resources("demo").list()                    # also .templates() and .read(uri)
+    prompts("demo").get("greeting", {"to": "x"})  # also .list()
+
 Session and daemon come from the environment that mcpx gives a script. Only the
 standard library is used. A call that may have reached its server is never sent
 again: when the connection breaks, ToolError.kind is "outcome-unknown".
 """
 
+import base64
 import http.client
 import json
 import os
@@ -21,7 +27,7 @@ import threading
 import time
 import urllib.parse
 
-__all__ = ["tools", "ToolError", "args", "emit", "log"]
+__all__ = ["tools", "resources", "prompts", "ToolError", "args", "artifact", "emit", "log"]
 
 # The exit code of each kind of error.
 _EXITS = {}  # mcpx fills this in
@@ -135,7 +141,8 @@ def _context():
 def _fail(connection, error, kind, subject):
     connection.close()
     _connections.kept = None
-    what = "%s.%s: " % subject
+    server, tool = subject
+    what = "%s.%s: " % subject if tool else "%s: " % (server or "artifact")
     if kind == "outcome-unknown":
         what += "the connection to the daemon ended before the answer came; the call was not sent again: "
     else:
@@ -144,11 +151,24 @@ def _fail(connection, error, kind, subject):
 
 
 def _ask(server, tool, arguments):
-    body = {"server": server, "tool": tool, "context": _context()}
+    body = {"server": server, "tool": tool}
     if arguments is not None:
         body["arguments"] = arguments
+    return _post("/v1/call", body, server, tool)
+
+
+def _post(where, body, server=None, tool=None, unanswered="outcome-unknown"):
+    body["context"] = _context()
+    return _exchange("POST", where, body, (server, tool), unanswered)
+
+
+def _exchange(method, path, body, subject, unanswered):
+    """One request; unanswered is the kind of error that no answer to it is."""
+    server, tool = subject
     try:
-        text = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+        text = b""
+        if body is not None:
+            text = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError) as error:
         raise ToolError("the arguments have no form in JSON: %s" % error, "usage", server, tool) from error
     connection, headers = _connection()
@@ -162,13 +182,13 @@ def _ask(server, tool, arguments):
         try:
             connection.connect()
         except OSError as error:
-            _fail(connection, error, "unavailable", (server, tool))
+            _fail(connection, error, "unavailable", subject)
     try:
-        connection.request("POST", "/v1/call", text, headers)
+        connection.request(method, path, text, headers)
         response = connection.getresponse()
         answer = response.read()
     except (OSError, http.client.HTTPException) as error:
-        _fail(connection, error, "outcome-unknown", (server, tool))
+        _fail(connection, error, unanswered, subject)
     except BaseException:
         # Interrupted: the answer must not be taken for that of the next call.
         connection.close()
@@ -177,11 +197,19 @@ def _ask(server, tool, arguments):
     try:
         return json.loads(answer)
     except ValueError as error:
-        _fail(connection, error, "outcome-unknown", (server, tool))
+        _fail(connection, error, unanswered, subject)
 
 
 def _result(server, tool, arguments):
-    answer = _ask(server, tool, arguments)
+    return _told(_ask(server, tool, arguments), server, tool)
+
+
+def _told(answer, server, tool):
+    answer = _checked(answer, server, tool)
+    return answer["result"] if "result" in answer else answer
+
+
+def _checked(answer, server=None, tool=None):
     error = answer.get("error")
     if error is not None:
         raise ToolError(
@@ -195,7 +223,7 @@ def _result(server, tool, arguments):
     if "inputRequired" in answer:
         text = answer["inputRequired"].get("text", "the server asked a question that nobody here can answer")
         raise ToolError(text, "input-required", server, tool, raw=answer)
-    return answer["result"] if "result" in answer else answer
+    return answer
 
 
 def _parsed(text):
@@ -281,6 +309,52 @@ class _Tools:
 
 tools = _Tools()
 
+
+class _Offers:
+    """What a server offers besides tools."""
+
+    def __init__(self, server):
+        self._server = server
+
+    def _get(self, path, **query):
+        query["server"] = self._server
+        session = os.environ.get("MCPX_SESSION")
+        if session:
+            query["session"] = session
+        target = path + "?" + urllib.parse.urlencode(query)
+        answer = _exchange("GET", target, None, (self._server, None), "unavailable")
+        return _told(answer, self._server, None)
+
+
+class resources(_Offers):
+    """The resources of a server, by its identifier or its configured name."""
+
+    def list(self):
+        """All of them: a list of dicts with uri, name and what else the server says."""
+        return self._get("/v1/resources")["resources"]
+
+    def templates(self):
+        """The patterns (RFC 6570) of those that are made on request."""
+        return self._get("/v1/resources/templates")["resourceTemplates"]
+
+    def read(self, uri):
+        """Reads one: a list of dicts with uri and text, or blob in base64."""
+        return self._get("/v1/resources/read", uri=uri)["contents"]
+
+
+class prompts(_Offers):
+    """The prompts of a server, by its identifier or its configured name."""
+
+    def list(self):
+        """All of them: a list of dicts with name and arguments."""
+        return self._get("/v1/prompts")["prompts"]
+
+    def get(self, name, arguments=None):
+        """Fills one in: a dict with messages."""
+        body = {"server": self._server, "name": name, "arguments": arguments or {}}
+        answer = _post("/v1/prompts/get", body, self._server, None, "unavailable")
+        return _told(answer, self._server, None)
+
 _capture = os.environ.get("MCPX_CAPTURE") == "1"
 
 
@@ -299,6 +373,76 @@ def emit(value):
     print(_text(value), flush=True)
     if _capture:
         _record({"t": "emit", "value": value})
+
+
+# So much of a content travels at once; the daemon writes each part to its disk.
+_PART = 256 * 1024
+
+
+def _parts(source):
+    """The parts of bytes or of a file, each with whether more follow; an empty content is one part."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        view = memoryview(source).cast("B")
+        read = iter(bytes(view[at : at + _PART]) for at in range(0, len(view), _PART))
+        step = lambda: next(read, b"")
+    else:
+        step = lambda: source.read(_PART)
+    part = step()
+    while True:
+        following = step() if part else b""
+        if isinstance(part, str):
+            raise ToolError("artifact: a file must be opened in binary mode", "usage")
+        yield part, bool(following)
+        if not following:
+            return
+        part = following
+
+
+def artifact(name=None, path=None, bytes=None, text=None, mime=None):
+    """Keeps something beyond the run, from a path, from bytes (or a binary file), or from a text.
+
+    Gives a dict: uri, id, name, mime, size, sha256, and path where the files are shared.
+    """
+    if sum(given is not None for given in (path, bytes, text)) != 1:
+        raise ToolError("artifact: expected one of path, bytes and text", "usage")
+    about = {}
+    if name is None and path is not None:
+        name = os.path.basename(os.fspath(path))
+    if name is not None:
+        about["name"] = str(name)
+    if mime is not None:
+        about["mime"] = str(mime)
+    if path is not None and os.environ.get("MCPX_ARTIFACTS_LOCAL") == "1":
+        kept = _kept(about, {"path": os.path.abspath(os.fspath(path))})
+    elif path is not None:
+        with open(path, "rb") as file:
+            kept = _send(about, file)
+    elif text is not None:
+        if mime is None and not os.path.splitext(name or "")[1]:
+            about["mime"] = "text/plain; charset=utf-8"
+        kept = _send(about, str(text).encode("utf-8", "surrogatepass"))
+    else:
+        kept = _send(about, bytes)
+    if _capture:
+        _record({"t": "artifact", "value": kept})
+    return kept
+
+
+def _kept(about, content):
+    answer = _checked(_post("/v1/artifacts", dict(about, **content)))
+    return answer.get("artifact", answer)
+
+
+def _send(about, source):
+    kept = {}
+    for part, more in _parts(source):
+        content = {"data": base64.b64encode(part).decode("ascii")}
+        if more:
+            content["more"] = True
+        if "upload" in kept:
+            content["upload"] = kept["upload"]
+        kept = _kept(about, content)
+    return kept
 
 
 _LEVELS = ("debug", "info", "warn", "error")

@@ -58,9 +58,28 @@ function lazily(target, make) {
   });
 }
 
+/** What a server offers besides tools, as members of its namespace. */
+const OFFERS = {
+  $resources(server) {
+    const list = (options) => request("resources", { server }, options, site(list)).then((all) => all.resources);
+    const templates = (options) =>
+      request("resourceTemplates", { server }, options, site(templates)).then((all) => all.resourceTemplates);
+    const read = (uri, options) =>
+      request("readResource", { server, uri: String(uri) }, options, site(read)).then((result) => result.contents);
+    return { list, templates, read };
+  },
+  $prompts(server) {
+    const list = (options) => request("prompts", { server }, options, site(list)).then((all) => all.prompts);
+    const get = (name, args, options) =>
+      request("getPrompt", { server, name, arguments: args ?? {} }, options, site(get));
+    return { list, get };
+  },
+};
+
 /** Every namespace, by identifier or by configured name: `tools.demo.echo({…})`, `tools["my-server"]["a.tool"]({…})`. */
 export const tools = lazily(Object.create(null), (server) =>
   lazily(Object.create(null), (tool) => {
+    if (Object.hasOwn(OFFERS, tool)) return OFFERS[tool](server);
     const subject = { server, tool };
     const invoke = (args, options) => call(subject, args, options, site(invoke));
     invoke.raw = (args, options) => rawCall(subject, args, options, site(invoke.raw));

@@ -98,7 +98,6 @@ impl Stage {
             state: self.dir.join("state"),
             cache: self.dir.join("cache"),
             runtime: self.dir.join("runtime"),
-            temporary: self.dir.join("tmp"),
         };
         let mut layers = Layers::new(&env);
         let bin = js.bin.to_string_lossy().into_owned();

@@ -1,7 +1,7 @@
 //! Declares the settings of what every command needs: presets, paths, output.
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
-use super::unit::{GIB, HOUR, YEAR, ms};
+use super::unit::{GIB, HOUR, ms};
 use crate::settings::choices::{COLOR, MEDIA};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
@@ -60,16 +60,7 @@ pub static OUTPUT_MEDIA: Setting<String> = Setting::new(
 pub static OUTPUT_MEDIA_DIR: Setting<String> = Setting::new(
     Spec::new("output.mediaDir", Kind::Path, "Where images and audio are written")
         .client()
-        .doc("Empty: `mcpx-<uid>/media` in the directory for temporary files."),
-);
-
-pub static OUTPUT_MEDIA_KEEP: Setting<Duration> = Setting::new(
-    Spec::new(
-        "output.mediaKeep",
-        Kind::Duration(Duration::ZERO, YEAR, None),
-        "How long images and audio stay that were written to the directory for temporary files",
-    )
-    .doc("0 keeps them. What is written to `output.mediaDir` is yours, and is never removed."),
+        .doc("Empty: they become artifacts, with a path in the state directory, and go when those do. What is written to a directory of yours is never removed."),
 );
 
 pub static DOCTOR_TIMEOUT: Setting<Duration> = Setting::new(
@@ -99,3 +90,10 @@ pub static PLUMBING_STRICT_UNKNOWN_KEYS: Setting<bool> = Setting::new(
     )
     .client(),
 );
+
+pub static COMMANDS_DIRS: Setting<Vec<String>> =
+    Setting::new(Spec::new("commands.dirs", Kind::Paths, "Further directories of programs that are commands").client().doc(
+        "An executable `mcpx-NAME` in one of them is `mcpx NAME`. Searched after `plugins` below mcpx's configuration \
+         directory, and before PATH; a command of mcpx's own is never replaced. `[\"tools\", null]` in a file puts one \
+         before those of files further away.",
+    ));

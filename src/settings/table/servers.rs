@@ -212,6 +212,14 @@ pub static SAMPLING_SERVERS: Setting<Vec<String>> = Setting::new(Spec::new(
     "The servers whose requests it gets, as patterns; others are refused",
 ));
 
+pub static SAMPLING_HOSTS: Setting<bool> = Setting::new(
+    Spec::new("sampling.hosts", Kind::Bool, "Servers are told that there is a model even without a command").doc(
+        "Hosts that mcpx serves may have one: a request that comes in the course of a host's call is put to that host, \
+         where it said that it takes such. Others are refused, and a server that was told may not have another way. \
+         Servers of the stateless era are told with each call, and need no such setting. `sampling.servers` holds here too.",
+    ),
+);
+
 pub static SAMPLING_TIMEOUT: Setting<Duration> = Setting::new(
     Spec::new(
         "sampling.timeout",

@@ -98,6 +98,7 @@ export interface Events {
   events: EventRecord[];
   last: number;
   missed: number;
+  daemon: string;
 }
 
 export interface EventRecord {
@@ -192,6 +193,7 @@ export interface Ran {
   result?: unknown;
   results: unknown[];
   logs: LogRecord[];
+  artifacts: Artifact[];
   stdout: string;
   stderr: string;
   error?: Record<string, unknown>;
@@ -208,9 +210,38 @@ export interface LogRecord {
   source?: string;
 }
 
+export interface Artifact {
+  uri: string;
+  id: string;
+  name: string;
+  mime: string;
+  size: number;
+  sha256: string;
+  at: number;
+  run?: string;
+  session?: string;
+  path?: string;
+}
+
 export interface FailedHook {
   phase: string;
   message: string;
+}
+
+export interface Artifacts {
+  artifacts: Artifact[];
+  bytes: number;
+}
+
+export interface Stored {
+  artifact?: Artifact;
+  upload?: string;
+}
+
+export interface Swept {
+  removed: Artifact[];
+  freed: number;
+  left: number;
 }
 
 export interface Questions {
@@ -225,6 +256,9 @@ export interface Question {
   task?: string;
   session?: string;
   mode: string;
+  method?: string;
+  params?: Record<string, unknown>;
+  key?: string;
   message: string;
   schema?: Record<string, unknown>;
   url?: string;
@@ -499,6 +533,7 @@ export interface CallParams {
   arguments?: Record<string, unknown>;
   context?: Context;
   timeoutMs?: number;
+  input?: Record<string, unknown>;
 }
 
 export interface OpenRunParams {
@@ -533,6 +568,38 @@ export interface ExecParams {
   context?: Context;
 }
 
+export interface ArtifactsParams {
+  run?: string[];
+  session?: string[];
+  limit?: number;
+}
+
+export interface StoreArtifactParams {
+  name?: string;
+  mime?: string;
+  text?: string;
+  data?: string;
+  path?: string;
+  upload?: string;
+  more?: boolean;
+  context?: Context;
+}
+
+export interface UploadArtifactParams {
+  name?: string;
+  mime?: string;
+  run?: string;
+  session?: string;
+}
+
+export interface ArtifactParams {
+  id: string;
+}
+
+export interface RemoveArtifactParams {
+  id: string;
+}
+
 export interface QuestionParams {
   id: string;
 }
@@ -541,6 +608,7 @@ export interface AnswerQuestionParams {
   id: string;
   action: string;
   content?: Record<string, unknown>;
+  result?: Record<string, unknown>;
 }
 
 export interface TaskParams {
@@ -576,6 +644,7 @@ export interface ReadResourceParams {
   server: string;
   uri: string;
   session?: string;
+  input?: Record<string, unknown>;
 }
 
 export interface SubscribeResourceParams {
@@ -603,6 +672,7 @@ export interface GetPromptParams {
   name: string;
   arguments?: Record<string, unknown>;
   context?: Context;
+  input?: Record<string, unknown>;
 }
 
 export interface CompleteParams {
@@ -797,6 +867,18 @@ export interface V1 {
   closeRun(params: CloseRunParams, how?: How): Promise<Done>;
   /** `POST /v1/exec`: run a program that calls tools. */
   exec(params?: ExecParams, how?: How): Promise<Ran>;
+  /** `GET /v1/artifacts`: what is kept, the oldest first. */
+  artifacts(params?: ArtifactsParams, how?: How): Promise<Artifacts>;
+  /** `POST /v1/artifacts`: keep something as an artifact. */
+  storeArtifact(params?: StoreArtifactParams, how?: How): Promise<Stored>;
+  /** `PUT /v1/artifacts`: keep the body of the request as an artifact. */
+  uploadArtifact(params?: UploadArtifactParams, how?: How): Promise<Stored>;
+  /** `GET /v1/artifacts/{id}`: what is known of one artifact. */
+  artifact(params: ArtifactParams, how?: How): Promise<Artifact>;
+  /** `DELETE /v1/artifacts/{id}`: remove one artifact. */
+  removeArtifact(params: RemoveArtifactParams, how?: How): Promise<Artifact>;
+  /** `POST /v1/artifacts/gc`: remove the artifacts that are too old, or too many. */
+  sweepArtifacts(_?: undefined, how?: How): Promise<Swept>;
   /** `GET /v1/elicit`: what servers ask and nobody has answered yet. */
   questions(_?: undefined, how?: How): Promise<Questions>;
   /** `GET /v1/elicit/{id}`: one open question. */
@@ -882,24 +964,30 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   resolve: { method: "GET", path: "/v1/resolve", query: ["dir"], body: [] },
   shutdown: { method: "POST", path: "/v1/shutdown", query: [], body: ["drainMs"] },
   openapi: { method: "GET", path: "/v1/openapi.json", query: [], body: [] },
-  call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs"] },
+  call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs", "input"] },
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools", "interactive"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
   exec: { method: "POST", path: "/v1/exec", query: [], body: ["code", "script", "language", "args", "stdin", "runtime", "permissions", "session", "sessionId", "parentSessionId", "cwd", "env", "export", "noLauncher", "timeoutMs", "output", "hooks", "settings", "context"] },
+  artifacts: { method: "GET", path: "/v1/artifacts", query: ["run", "session", "limit"], body: [] },
+  storeArtifact: { method: "POST", path: "/v1/artifacts", query: [], body: ["name", "mime", "text", "data", "path", "upload", "more", "context"] },
+  uploadArtifact: { method: "PUT", path: "/v1/artifacts", query: ["name", "mime", "run", "session"], body: [] },
+  artifact: { method: "GET", path: "/v1/artifacts/{id}", query: [], body: [] },
+  removeArtifact: { method: "DELETE", path: "/v1/artifacts/{id}", query: [], body: [] },
+  sweepArtifacts: { method: "POST", path: "/v1/artifacts/gc", query: [], body: [] },
   questions: { method: "GET", path: "/v1/elicit", query: [], body: [] },
   question: { method: "GET", path: "/v1/elicit/{id}", query: [], body: [] },
-  answerQuestion: { method: "POST", path: "/v1/elicit/{id}", query: [], body: ["action", "content"] },
+  answerQuestion: { method: "POST", path: "/v1/elicit/{id}", query: [], body: ["action", "content", "result"] },
   tasks: { method: "GET", path: "/v1/tasks", query: [], body: [] },
   task: { method: "GET", path: "/v1/tasks/{id}", query: [], body: [] },
   taskResult: { method: "GET", path: "/v1/tasks/{id}/result", query: ["waitMs"], body: [] },
   cancelTask: { method: "DELETE", path: "/v1/tasks/{id}", query: [], body: [] },
   resources: { method: "GET", path: "/v1/resources", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
   resourceTemplates: { method: "GET", path: "/v1/resources/templates", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
-  readResource: { method: "GET", path: "/v1/resources/read", query: ["server", "uri", "session"], body: [] },
+  readResource: { method: "GET", path: "/v1/resources/read", query: ["server", "uri", "session", "input"], body: [] },
   subscribeResource: { method: "POST", path: "/v1/resources/subscribe", query: [], body: ["server", "uri", "session"] },
   unsubscribeResource: { method: "POST", path: "/v1/resources/unsubscribe", query: [], body: ["server", "uri", "session"] },
   prompts: { method: "GET", path: "/v1/prompts", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
-  getPrompt: { method: "POST", path: "/v1/prompts/get", query: [], body: ["server", "name", "arguments", "context"] },
+  getPrompt: { method: "POST", path: "/v1/prompts/get", query: [], body: ["server", "name", "arguments", "context", "input"] },
   complete: { method: "POST", path: "/v1/complete", query: [], body: ["server", "ref", "argument", "arguments", "context"] },
   namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "known", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   schemas: { method: "GET", path: "/v1/schemas", query: ["server", "fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },

@@ -1,0 +1,147 @@
+//! What scripts and tools produce and mcpx keeps: giving, listing, reading and
+//! removing it. Entries of the table, no more.
+
+use super::super::http::Method;
+use super::super::records as r;
+use super::*;
+
+const ID: Param = in_path("id", "its id, `uri`, digest or name; a beginning of the id or digest will do");
+
+/// In the order of the documentation.
+pub(super) static TABLE: &[Operation] = &[
+    Operation {
+        id: Id::Artifacts,
+        name: "artifacts",
+        method: Method::Get,
+        path: "/v1/artifacts",
+        params: &[
+            in_query("run", Shape::List(&Shape::Text), "only those of these runs"),
+            in_query("session", Shape::List(&Shape::Text), "only those of these sessions"),
+            in_query("limit", Shape::Integer, "at most so many, the newest; when absent, all"),
+        ],
+        returns: Returns::Record(&r::ARTIFACTS),
+        mutates: false,
+        waits: false,
+        on_channel: false,
+        words: &["artifacts", "list"],
+        tool: "artifacts_list",
+        help: "what is kept, the oldest first",
+        doc: "The artifacts are those of every daemon of this user.",
+    },
+    Operation {
+        id: Id::StoreArtifact,
+        name: "storeArtifact",
+        method: Method::Post,
+        path: "/v1/artifacts",
+        params: &[
+            body(field("name", Shape::Text, "its file name; of a path the last part is taken")),
+            body(field("mime", Shape::Text, "its media type; what the name's extension means when absent")),
+            body(field("text", Shape::Text, "the content as text; this, `data` or `path`")),
+            body(field("data", Shape::Text, "the content in base64, or the next part of it")),
+            body(field("path", Shape::Text, "a file that the daemon can read, absolute")),
+            body(field(
+                "upload",
+                Shape::Text,
+                "the upload that `data` continues, as the last answer named it",
+            )),
+            body(field(
+                "more",
+                Shape::Boolean,
+                "more parts follow; the answer then is the upload's name alone",
+            )),
+            body(field("context", Shape::Record(&r::CONTEXT), "who gives it")),
+        ],
+        returns: Returns::Record(&r::STORED),
+        mutates: true,
+        waits: true,
+        on_channel: true,
+        words: &[],
+        tool: "artifacts_store",
+        help: "keep something as an artifact",
+        doc: "The content is kept once however often it is given. Large content comes in parts: `data` with `more`, \
+              then `data` with the `upload` that was answered, until the last part says no `more`. A `path` is taken \
+              only from who could read the file itself: on the unix socket, and not from a sandboxed program.",
+    },
+    Operation {
+        id: Id::UploadArtifact,
+        name: "uploadArtifact",
+        method: Method::Put,
+        path: "/v1/artifacts",
+        params: &[
+            in_query("name", Shape::Text, "its file name; of a path the last part is taken"),
+            in_query("mime", Shape::Text, "its media type; what the name's extension means when absent"),
+            in_query("run", Shape::Text, "the run that gives it"),
+            in_query("session", Shape::Text, "the session that it belongs to"),
+        ],
+        returns: Returns::Record(&r::STORED),
+        mutates: true,
+        waits: true,
+        on_channel: false,
+        words: &[],
+        tool: "",
+        help: "keep the body of the request as an artifact",
+        doc: "The body is the content itself, of any length: it goes to the disk as it comes, and `transport.maxBody` \
+              does not hold for it, but `artifacts.maxSize` does.",
+    },
+    Operation {
+        id: Id::Artifact,
+        name: "artifact",
+        method: Method::Get,
+        path: "/v1/artifacts/{id}",
+        params: &[ID],
+        returns: Returns::Record(&r::ARTIFACT),
+        mutates: false,
+        waits: false,
+        on_channel: false,
+        words: &["artifacts", "get"],
+        tool: "artifacts_get",
+        help: "what is known of one artifact",
+        doc: "",
+    },
+    Operation {
+        id: Id::ArtifactContent,
+        name: "artifactContent",
+        method: Method::Get,
+        path: "/v1/artifacts/{id}/content",
+        params: &[ID],
+        returns: Returns::Text("the content, under its own media type"),
+        mutates: false,
+        waits: true,
+        on_channel: false,
+        words: &["artifacts", "get"],
+        tool: "",
+        help: "the content of one artifact",
+        doc: "It is sent as it is read from the disk, in chunks.",
+    },
+    Operation {
+        id: Id::RemoveArtifact,
+        name: "removeArtifact",
+        method: Method::Delete,
+        path: "/v1/artifacts/{id}",
+        params: &[ID],
+        returns: Returns::Record(&r::ARTIFACT),
+        mutates: true,
+        waits: false,
+        on_channel: false,
+        words: &["artifacts", "rm"],
+        tool: "artifacts_rm",
+        help: "remove one artifact",
+        doc: "Its content goes with the last artifact that has the same.",
+    },
+    Operation {
+        id: Id::SweepArtifacts,
+        name: "sweepArtifacts",
+        method: Method::Post,
+        path: "/v1/artifacts/gc",
+        params: &[],
+        returns: Returns::Record(&r::SWEPT),
+        mutates: true,
+        waits: true,
+        on_channel: false,
+        words: &["artifacts", "gc"],
+        tool: "artifacts_gc",
+        help: "remove the artifacts that are too old, or too many",
+        doc: "Those older than `artifacts.ttl` go, then the oldest until `artifacts.quota` is kept; never those of a run \
+              that is open. The daemon does so by itself now and then.",
+    },
+];
