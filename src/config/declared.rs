@@ -17,6 +17,9 @@ pub const VARIABLE: &str = "MCPX_ADAPTER_DECLARATION";
 /// The variable with the digest of an API's declaration.
 pub const DIGEST: &str = "MCPX_API_DECLARATION_SHA256";
 
+/// This very binary, also after the file was replaced: for a child the link still leads to what its parent runs.
+const OURSELVES: &str = "/proc/self/exe";
+
 /// What the child is told to be.
 const ARGUMENTS: [&str; 2] = ["adapter", "serve"];
 
@@ -149,9 +152,7 @@ impl Declared {
             own.push((DIGEST.to_owned(), util::digest(parts.iter().map(String::as_bytes), 64)));
         }
         let args = ARGUMENTS.map(str::to_owned).to_vec();
-        // For a child the link of /proc still leads to what its parent runs.
-        let command = crate::proc::same_program().to_string_lossy().into_owned();
-        Ok(Ready { command, args, env: own, relative })
+        Ok(Ready { command: OURSELVES.to_owned(), args, env: own, relative })
     }
 
     /// The value with variables filled in where texts are handed on: not in schemas and descriptions.

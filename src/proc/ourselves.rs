@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The link to what this process runs; it still leads there after the file was replaced.
-const LINK: &str = "/proc/self/exe";
+pub(super) const LINK: &str = "/proc/self/exe";
 
 /// The path of this program.
 ///

@@ -9,7 +9,12 @@ use std::process::Command;
 /// `None` where no such namespace can be made.
 fn apart(world: &World, script: &str) -> Option<String> {
     let unshare = on_path("unshare")?;
-    let tools = [("MOUNT", on_path("mount")?), ("CAT", on_path("cat")?), ("RM", on_path("rm")?)];
+    let tools = [
+        ("MOUNT", on_path("mount")?),
+        ("CAT", on_path("cat")?),
+        ("RM", on_path("rm")?),
+        ("ECHO", on_path("echo")?),
+    ];
     let run = |flags: &[&str], script: &str| {
         Command::new(&unshare)
             .args(flags)
@@ -62,7 +67,7 @@ fn without_proc_everything_that_does_not_need_it_works() {
         "$MCPX" --json session list
         "$MCPX" call demo.counter --no-daemon
         "$MCPX" doctor --no-servers > doctor; echo "doctor: $?"
-        echo '{"mcpServers": {"demo": {"command": "'"$MCPX"'", "args": ["demo-server"]}, "own": {"mcpx": {"program": {"command": "echo", "tools": {"say": {"args": ["said"]}}}}}}}' > .mcpx.json
+        echo '{"mcpServers": {"demo": {"command": "'"$MCPX"'", "args": ["demo-server"]}, "own": {"mcpx": {"program": {"command": "'"$ECHO"'", "tools": {"say": {"args": ["said"]}}}}}}}' > .mcpx.json
         "$MCPX" call demo.counter
         "$MCPX" call own.say
         "$MCPX" stop; echo "stop: $?""#;
