@@ -147,6 +147,7 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
             progress: asker.progress.clone(),
             asked: Some(asking.handler()),
             capabilities: call.input.as_ref(),
+            began: Some(asking.listed()),
         },
         &caller,
     );
@@ -207,6 +208,16 @@ impl Asking {
     pub fn handler(self: &Arc<Self>) -> Asked {
         let asking = self.clone();
         Arc::new(move |question| asking.ask(question))
+    }
+
+    /// Lists the call as a task from now on, since that is what it is at its server.
+    fn listed(self: &Arc<Self>) -> Arc<dyn Fn() + Send + Sync> {
+        let asking = self.clone();
+        Arc::new(move || {
+            if let Some(daemon) = asking.daemon.upgrade() {
+                let _ = asking.task(&daemon);
+            }
+        })
     }
 
     fn ask(&self, question: Question) {

@@ -47,6 +47,8 @@ pub struct Options<'a> {
     /// What the caller answers when the server asks, as MCP's `ClientCapabilities`: said to servers
     /// of the stateless era instead of what mcpx itself answers.
     pub capabilities: Option<&'a Value>,
+    /// Told once the server carries out the call as a task of its own.
+    pub began: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Headers that say arguments again, where the transport has headers.
     pub mirrored: &'a [(String, String)],
 }
@@ -54,7 +56,15 @@ pub struct Options<'a> {
 impl<'a> Options<'a> {
     /// Without time-out and progress.
     pub fn new(cancel: &'a Cancel) -> Options<'a> {
-        Options { timeout: None, cancel, progress: None, asked: None, capabilities: None, mirrored: &[] }
+        Options {
+            timeout: None,
+            cancel,
+            progress: None,
+            asked: None,
+            capabilities: None,
+            began: None,
+            mirrored: &[],
+        }
     }
     /// With a time-out.
     pub fn timeout(mut self, timeout: Duration) -> Options<'a> {

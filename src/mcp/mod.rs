@@ -23,6 +23,7 @@ mod stateless_tests;
 mod stderr;
 mod stdio;
 mod streamable;
+mod task;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -35,4 +36,5 @@ pub(crate) use era::is_stateless;
 pub(crate) use mirror::of_call as mirrored;
 pub use peer::{Hooks, Noticed, Said};
 pub use start::Connect;
+pub use task::is_task_only;
 pub use tool::Tool;

@@ -25,12 +25,16 @@ use std::time::{Duration, Instant};
 struct Params<'a> {
     name: &'a str,
     arguments: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<Value>,
 }
 
 /// A call whose tool is known and whose arguments passed.
 struct Prepared {
     tool: String,
     params: Box<RawValue>,
+    /// The server carries it out as a task, and not otherwise.
+    task: bool,
     /// Arguments that go along in headers too.
     mirrored: Vec<(String, String)>,
 }
@@ -187,9 +191,13 @@ impl Errand<'_> {
             progress: self.call.progress.clone(),
             asked: self.call.asked.clone(),
             capabilities: self.call.capabilities,
+            began: self.call.began.clone(),
             mirrored: &prepared.mirrored,
         };
-        let outcome = lease.upstream.request("tools/call", Some(prepared.params), &options);
+        let outcome = match prepared.task {
+            true => lease.upstream.call_as_task(prepared.params, &options),
+            false => lease.upstream.request("tools/call", Some(prepared.params), &options),
+        };
         let error = match outcome {
             Ok(result) => {
                 lease.instance.note_answer(true);
@@ -291,9 +299,11 @@ impl Errand<'_> {
             true => mcp::mirrored(&tool.input_schema, arguments),
             false => Vec::new(),
         };
-        let params = to_raw_value(&Params { name: &tool.name, arguments })
+        // The stateless era has tasks of another kind, which the server begins by itself.
+        let task = mcp::is_task_only(tool.execution.as_ref()) && !mcp::is_stateless(&known.schema.protocol);
+        let params = to_raw_value(&Params { name: &tool.name, arguments, task: task.then(|| json!({})) })
             .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
-        Ok(Prepared { tool: tool.name.clone(), params, mirrored })
+        Ok(Prepared { tool: tool.name.clone(), params, task, mirrored })
     }
 }
 

@@ -44,6 +44,13 @@ pub trait Upstream: Send + Sync {
         params: Option<Box<RawValue>>,
         options: &Options<'_>,
     ) -> Result<Box<RawValue>>;
+    /// Makes a `tools/call` whose parameters ask for a task, and waits for the result of that task.
+    ///
+    /// # Errors
+    /// As those of [`Upstream::request`]; `OutcomeUnknown` once the task had begun.
+    fn call_as_task(&self, params: Box<RawValue>, options: &Options<'_>) -> Result<Box<RawValue>> {
+        self.request("tools/call", Some(params), options)
+    }
     /// All pages of `tools/list`.
     fn list_tools(&self, options: &Options<'_>) -> Result<Vec<Tool>>;
     /// What it said of itself.
@@ -108,6 +115,10 @@ impl Upstream for Client {
         options: &Options<'_>,
     ) -> Result<Box<RawValue>> {
         Client::request(self, method, params, options.clone())
+    }
+
+    fn call_as_task(&self, params: Box<RawValue>, options: &Options<'_>) -> Result<Box<RawValue>> {
+        Client::call_as_task(self, params, options)
     }
 
     fn list_tools(&self, options: &Options<'_>) -> Result<Vec<Tool>> {

@@ -427,6 +427,7 @@ pub(super) fn call(
             progress: None,
             asked: None,
             capabilities: None,
+            began: None,
         },
         caller,
     )?;

@@ -34,6 +34,7 @@
 //!   --no-list             answer `tools/list` with an error
 //!   --hostile-schema FILE more tools from a JSON array
 //!   --logging             declare it; say the level that was set, as a log message of that level
+//!   --tasks               declare tasks; the tool `research {steps}` is one, and nothing else
 //!   --list-changed        declare it; the tool `grow` adds a tool and says so
 //! In a call:
 //!   --crash-on-call       exit 3 in the middle of an answer
@@ -93,6 +94,7 @@ struct Options {
     hostile_schema: Option<String>,
     list_changed: bool,
     logging: bool,
+    tasks: bool,
     crash_on_call: bool,
     hang_on_call: bool,
     huge: Option<usize>,
@@ -136,6 +138,7 @@ impl Options {
                 "--hostile-schema" => o.hostile_schema = Some(value()),
                 "--list-changed" => o.list_changed = true,
                 "--logging" => o.logging = true,
+                "--tasks" => o.tasks = true,
                 "--crash-on-call" => o.crash_on_call = true,
                 "--hang-on-call" => o.hang_on_call = true,
                 "--huge" => o.huge = Some(number(&flag, &value())),
@@ -340,6 +343,11 @@ impl Fake {
                     self.send(&json!({"jsonrpc": "2.0", "method": "notifications/message", "params":
                         {"level": level, "logger": "fake", "data": format!("logs from {level} on")}}));
                 }
+                "tasks/get" | "tasks/result" | "tasks/cancel" if self.options.tasks => {
+                    let fake = Arc::clone(self);
+                    let (method, task) = (method.to_owned(), message["params"]["taskId"].clone());
+                    std::thread::spawn(move || fake.about_task(&id, &method, &task));
+                }
                 "tools/list" => self.list(&id, &message["params"]),
                 "tools/call" => {
                     let fake = Arc::clone(self);
@@ -448,10 +456,40 @@ impl Fake {
         );
     }
 
+    /// Its task is asked for four times before it is over; as `ask` it asks before it gives its result.
+    fn about_task(&self, id: &Value, method: &str, task: &Value) {
+        let name = task.as_str().unwrap_or_default();
+        let mut count = self.count.lock().unwrap();
+        if method == "tasks/get" {
+            *count += 1;
+        }
+        let status = match name {
+            "t-crash" if *count > 1 => exit(3),
+            "t-long" | "t-crash" => "working",
+            "t-ask" if *count > 1 => "input_required",
+            _ if *count > 3 => "completed",
+            _ => "working",
+        };
+        let about = json!({"taskId": task, "status": status, "statusMessage": format!("step {count}"),
+            "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000, "pollInterval": 20});
+        drop(count);
+        match method {
+            "tasks/result" if name == "t-ask" => {
+                let asked = json!({"message": "Which seats?", "requestedSchema": {"type": "object", "properties": {"seats": {"type": "integer"}}}});
+                self.answer(id, text(self.ask("elicitation/create", &asked)["result"].to_string()));
+            }
+            "tasks/result" => self.answer(id, text(format!("the result of {name}"))),
+            _ => self.answer(id, about),
+        }
+    }
+
     fn capabilities(&self) -> Value {
         let mut capabilities = json!({"tools": {"listChanged": self.options.list_changed}});
         if self.options.logging {
             capabilities["logging"] = json!({});
+        }
+        if self.options.tasks {
+            capabilities["tasks"] = json!({"cancel": {}, "requests": {"tools": {"call": {}}}});
         }
         capabilities
     }
@@ -480,6 +518,11 @@ impl Fake {
             tool("progress", with("steps", "integer")),
             tool("visit", with("url", "string")),
         ];
+        if self.options.tasks {
+            let mut research = tool("research", any());
+            research["execution"] = json!({"taskSupport": "required"});
+            tools.push(research);
+        }
         if self.options.list_changed {
             tools.push(tool("grow", any()));
         }
@@ -628,6 +671,14 @@ impl Fake {
                 return self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32042,
                     "message": "URL elicitation required", "data": {"elicitations": [asked]}}}));
             }
+            "research" if o.tasks => match &params["task"] {
+                Value::Null => return self.refuse(id, -32601, "research is a task, and nothing else"),
+                _ => {
+                    let name = format!("t-{}", arguments["as"].as_str().unwrap_or("short"));
+                    json!({"task": {"taskId": name, "status": "working", "statusMessage": "step 0", "ttl": 60000,
+                        "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "pollInterval": 20}})
+                }
+            },
             "grow" if o.list_changed => {
                 *self.grown.lock().unwrap() += 1;
                 self.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));

@@ -63,6 +63,7 @@ mod sessions;
 mod settings;
 mod soak;
 mod stats;
+mod tasks;
 mod terminal;
 mod typecheck;
 mod ui;
