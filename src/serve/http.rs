@@ -2,13 +2,14 @@
 //! for the revisions that have them, none for the stateless one. Knows nothing
 //! of listeners, tokens or hosts.
 
-use super::backend::{Asked, Backend, Out, Outlet};
+use super::backend::{Asked, Backend, Out};
 use super::era;
 use super::fault::Fault;
 use super::headers::{self, VERSION};
 use super::news::{Happened, News};
 use super::options::Options;
 use super::session::{Incoming, Reply, Request, Session};
+use super::streams::{self, First, Stream, Streams};
 use super::upstreams::Upstreams;
 use crate::api::http::{Chunked, Method};
 use crate::api::ops::Operation;
@@ -25,7 +26,7 @@ use crate::util;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::io;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -97,6 +98,42 @@ fn happened(event: &Event) -> Happened {
 struct Hosted {
     session: Arc<Session>,
     seat: Arc<Seat>,
+    /// So many bytes of a stream are kept for a host that lost its connection.
+    room: u64,
+    /// Streams that can be taken up again, and how many there have been.
+    streams: Streams,
+    serial: AtomicU64,
+    /// What belongs to no request.
+    general: Arc<Stream>,
+}
+
+/// The name of the stream of what belongs to no request.
+const GENERAL: &str = "g";
+
+impl Hosted {
+    fn new(session: Arc<Session>, seat: Arc<Seat>, room: u64) -> Hosted {
+        let general = Stream::unread(Some(GENERAL.to_owned()), room);
+        Hosted { session, seat, room, streams: Streams::default(), serial: AtomicU64::new(1), general }
+    }
+
+    /// A stream for a request. Only a host that has a session can come back to one.
+    fn stream(&self) -> Arc<Stream> {
+        let name = self.session.host().revision.map(|_| self.serial.fetch_add(1, Ordering::Relaxed));
+        Stream::new(name.map(|n| n.to_string()), self.room)
+    }
+
+    /// Keeps a stream for a host that has a session.
+    fn keep(&self, stream: &Arc<Stream>) {
+        if self.session.host().revision.is_some() {
+            self.streams.add(stream.clone());
+        }
+    }
+
+    /// Ends the session, and the stream of what belongs to no request.
+    fn end(&self) {
+        self.session.end();
+        self.general.finish(Reply { line: None, status: 202 });
+    }
 }
 
 /// The daemon, asked from a seat.
@@ -206,7 +243,7 @@ impl Hosts {
         // Plain names mean what they do among the servers of one session only.
         let upstreams = if wanted.options.plain { Arc::default() } else { self.upstreams.clone() };
         let session = Arc::new(Session::new(wanted.options, backend, upstreams));
-        Ok(Hosted { session, seat })
+        Ok(Hosted::new(session, seat, desk.settings().get(&settings::SERVE_HISTORY)))
     }
 
     /// The session that a request names.
@@ -273,7 +310,7 @@ impl Hosts {
             None => stopped.cancel(),
         });
         let seat = hosted.seat.clone();
-        carry_out(desk, hosted.session, request, cancel, move |_| {
+        carry_out(desk, &hosted, request, cancel, move |_| {
             drop(guard);
             seat.leave();
         })
@@ -309,6 +346,7 @@ impl Hosts {
                 return message(reply.status, reply.line.unwrap_or_default());
             }
         };
+        hosted.session.ears.set_general(Some(hosted.general.clone()));
         self.hear(desk, &hosted.session);
         let mut sessions = lock(&self.sessions);
         sessions.retain(|_, hosted| hosted.seat.is_open_still());
@@ -358,7 +396,7 @@ impl Hosts {
             Err(fault) => return message(200, fault.answer(Some(&request.id))),
         };
         let (inside, id) = (hosted.clone(), request.id.clone());
-        carry_out(desk, hosted.session.clone(), request, cancel, move |_| inside.session.left(&id))
+        carry_out(desk, hosted, request, cancel, move |_| inside.session.left(&id))
     }
 
     /// The stream of what belongs to no request.
@@ -373,29 +411,35 @@ impl Hosts {
             Ok(found) => found,
             Err(response) => return *response,
         };
-        let (send, receive) = mpsc::channel();
-        // A second stream takes over from the first, which ends.
-        hosted.session.ears.set_general(Some(Arc::new(Post(Mutex::new(send)))));
         let heartbeat = desk.settings().get(&settings::EVENTS_HEARTBEAT);
+        let last = desk.headers().get("last-event-id").and_then(streams::parse);
+        let (stream, after) = match last {
+            Some((name, n)) if name != GENERAL => match hosted.streams.find(name) {
+                Some(stream) => (stream, n),
+                None => {
+                    let what = "what came after that event is not kept any more (serve.history)";
+                    return refuse(400, &Fault::request(what));
+                }
+            },
+            // What came before a host listened for the first time is still news to it.
+            _ if !hosted.general.was_read() => (hosted.general.clone(), 0),
+            last => (hosted.general.clone(), last.map_or_else(|| hosted.general.last(), |(_, n)| n)),
+        };
         let cancel = desk.cancel().clone();
-        let mut response = Response::stream(
-            EVENTS,
-            Box::new(move |out: &mut Chunked<'_>| {
-                let ended = hosted.session.clone();
-                let _guard = hosted.seat.on_end(move || ended.end());
-                out.send(b": here\n\n")?;
-                pour(out, &receive, heartbeat, || !cancel.is_cancelled() && hosted.seat.is_open())
-            }),
-        );
-        response.headers.push_str(NO_CACHE);
-        response
+        events(move |out| {
+            let ended = hosted.clone();
+            let _guard = hosted.seat.on_end(move || ended.end());
+            out.send(b": here\n\n")?;
+            // A second one takes over from the first, which ends.
+            stream.pour(out, after, heartbeat, || !cancel.is_cancelled() && hosted.seat.is_open())
+        })
     }
 
     fn delete(&self, desk: &Desk<'_>) -> Response {
         match self.of(desk) {
             Ok((id, hosted)) => {
                 lock(&self.sessions).remove(&id);
-                hosted.session.end();
+                hosted.end();
                 hosted.seat.leave();
                 empty(204)
             }
@@ -457,7 +501,7 @@ fn many(hosted: &Arc<Hosted>, requests: Vec<Request>) -> Response {
                     Err(fault) => Some(fault.answer(Some(&request.id))),
                 };
                 if let Some(line) = line {
-                    out.send(&event(&line))?;
+                    out.send(&Stream::unread(None, 0).event(0, &line))?;
                 }
             }
             Ok(())
@@ -488,93 +532,68 @@ fn peek(body: &[u8]) -> Option<Request> {
     found.filter(|r| whole && count == 1 && !batch && named(r))
 }
 
-/// Carries out one request: the answer comes as JSON, unless something comes before it, and then as
-/// a stream. `done` is called when it is over.
+/// Carries out one request: the answer comes as JSON, unless something comes before it or it takes
+/// its time, and then as a stream. `done` is called when it is over.
 fn carry_out(
     desk: &Desk<'_>,
-    session: Arc<Session>,
+    hosted: &Hosted,
     request: Request,
     cancel: Cancel,
     done: impl FnOnce(&Reply) + Send + 'static,
 ) -> Response {
-    let (send, receive) = mpsc::channel();
-    let out: Out = Arc::new(Post(Mutex::new(send.clone())));
+    let (session, stream) = (hosted.session.clone(), hosted.stream());
     let heartbeat = desk.settings().get(&settings::EVENTS_HEARTBEAT);
     let id = request.id.clone();
     let left = cancel.clone();
+    let broken = Fault::internal("answering broke off: a bug in mcpx").answer(Some(&id));
+    let unfinished = Unfinished(stream.clone(), Some(Reply { line: Some(broken), status: 500 }));
+    let out: Out = stream.clone();
     let work = move || {
         let reply = session.answer(&request, &cancel, &out);
         done(&reply);
-        let _ = send.send(Sent::Last(reply));
+        unfinished.0.finish(reply);
     };
     if let Err(e) = thread::spawn("mcp", work) {
         return message(503, Fault::internal(format!("starting a thread: {e}")).answer(Some(&id)));
     }
-    match receive.recv() {
-        Ok(Sent::Last(reply)) => match reply.line {
+    match stream.first(heartbeat) {
+        First::Reply(reply) => match reply.line {
             Some(line) => message(reply.status, line),
             None => empty(reply.status),
         },
-        Ok(Sent::Before(first)) => {
-            let mut response = Response::stream(
-                EVENTS,
-                Box::new(move |out: &mut Chunked<'_>| {
-                    out.send(&event(&first))?;
-                    pour(out, &receive, heartbeat, || !left.is_cancelled())
-                }),
-            );
-            response.headers.push_str(NO_CACHE);
-            response
+        First::Stream => {
+            hosted.keep(&stream);
+            // An id to come back with; hosts before this revision may not know an event without data.
+            let greets = stream.last() == 0 && hosted.session.host().revision == Some(era::HANDSHAKE[0]);
+            events(move |out| {
+                if greets {
+                    out.send(&stream.greeting())?;
+                }
+                stream.pour(out, 0, heartbeat, || !left.is_cancelled())
+            })
         }
-        Err(_) => message(500, Fault::internal("answering broke off: a bug in mcpx").answer(Some(&id))),
     }
 }
 
-/// A message on its way to the host.
-enum Sent {
-    /// More follows.
-    Before(Vec<u8>),
-    /// The answer; nothing follows.
-    Last(Reply),
+/// Finishes a stream whatever becomes of the work.
+struct Unfinished(Arc<Stream>, Option<Reply>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(reply) = self.1.take() {
+            self.0.finish(reply);
+        }
+    }
 }
 
-/// Takes messages for a stream.
-struct Post(Mutex<Sender<Sent>>);
-
-impl Outlet for Post {
-    fn send(&self, line: &[u8]) -> bool {
-        lock(&self.0).send(Sent::Before(line.to_vec())).is_ok()
-    }
+/// A response that is a stream of events.
+fn events(pour: impl FnOnce(&mut Chunked<'_>) -> io::Result<()> + Send + 'static) -> Response {
+    let mut response = Response::stream(EVENTS, Box::new(pour));
+    response.headers.push_str(NO_CACHE);
+    response
 }
 
 /// An outlet for what nobody wants to hear.
 fn nowhere() -> Out {
-    let (send, _) = mpsc::channel();
-    Arc::new(Post(Mutex::new(send)))
-}
-
-/// Writes what comes, and a comment when nothing does, until the answer or the end.
-fn pour(
-    out: &mut Chunked<'_>,
-    receive: &Receiver<Sent>,
-    heartbeat: Duration,
-    wanted: impl Fn() -> bool,
-) -> io::Result<()> {
-    loop {
-        match receive.recv_timeout(heartbeat) {
-            Ok(Sent::Before(line)) => out.send(&event(&line))?,
-            Ok(Sent::Last(reply)) => return reply.line.map_or(Ok(()), |line| out.send(&event(&line))),
-            Err(RecvTimeoutError::Timeout) if wanted() => out.send(b": still here\n\n")?,
-            Err(_) => return Ok(()),
-        }
-    }
-}
-
-/// A message as a server-sent event.
-fn event(line: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(line.len() + 24);
-    out.extend_from_slice(b"event: message\ndata: ");
-    out.extend_from_slice(line.trim_ascii_end());
-    out.extend_from_slice(b"\n\n");
-    out
+    Stream::unread(None, 0)
 }

@@ -25,6 +25,7 @@ mod resources;
 mod safe_names;
 mod session;
 pub mod stdio;
+mod streams;
 #[cfg(test)]
 mod testing;
 mod tools;

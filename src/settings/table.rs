@@ -105,6 +105,7 @@ pub static ALL: &[&dyn Declared] = &[
     &SERVE_TOOLS,
     &SERVE_INSTRUCTIONS,
     &SERVE_LIST_TTL,
+    &SERVE_HISTORY,
     &EXEC_WHERE,
     &EXEC_ENABLED,
     &EXEC_CONCURRENCY,

@@ -15,17 +15,24 @@ const info = { name: "host", version: "1.0.0" };
 const headers = { Authorization: `Bearer ${env.MCPX_TOKEN}` };
 const child = { command: env.MCPX_BIN, args: ["serve", "--serve-mode", "both"], cwd: cwd(), env: { ...env } };
 
+/** What the host's model says. */
+const words = { role: "assistant", content: { type: "text", text: "my words" }, model: "m", stopReason: "endTurn" };
+
 /** The parts of an SDK: a client, and its transport. */
 function parts() {
   if (age === "old") {
     const { Client } = tools("@modelcontextprotocol/sdk/client/index.js");
     const { StdioClientTransport } = tools("@modelcontextprotocol/sdk/client/stdio.js");
     const { StreamableHTTPClientTransport } = tools("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    return { client: new Client(info), Stdio: StdioClientTransport, Http: StreamableHTTPClientTransport };
+    const { CreateMessageRequestSchema } = tools("@modelcontextprotocol/sdk/types.js");
+    const client = new Client(info, { capabilities: { sampling: {} } });
+    client.setRequestHandler(CreateMessageRequestSchema, () => words);
+    return { client, Stdio: StdioClientTransport, Http: StreamableHTTPClientTransport };
   }
   const { Client, StreamableHTTPClientTransport } = tools("@modelcontextprotocol/client");
   const { StdioClientTransport } = tools("@modelcontextprotocol/client/stdio");
-  const client = new Client(info, { versionNegotiation: { mode: "auto" } });
+  const client = new Client(info, { versionNegotiation: { mode: "auto" }, capabilities: { sampling: {} } });
+  client.setRequestHandler("sampling/createMessage", () => words);
   return { client, Stdio: StdioClientTransport, Http: StreamableHTTPClientTransport };
 }
 
@@ -41,6 +48,21 @@ const called = await client.callTool(
 );
 const sum = await client.callTool({ name: "mcpx_call", arguments: { server: "demo", tool: "add", arguments: { a: 2, b: 3 } } });
 const status = await client.callTool({ name: "mcpx_status", arguments: {} });
+const offered = {
+  resources: (await client.listResources()).resources.map((resource) => resource.uri),
+  templates: (await client.listResourceTemplates()).resourceTemplates.map((template) => template.uriTemplate),
+  prompts: (await client.listPrompts()).prompts.map((prompt) => prompt.name),
+};
+const read = await client.readResource({ uri: "mcpx://fx/test://template/7/data" });
+const prompt = await client.getPrompt({
+  name: "fx__test_prompt_with_arguments",
+  arguments: { arg1: "a", arg2: "b" },
+});
+const completed = await client.complete({
+  ref: { type: "ref/prompt", name: "fx__test_prompt_with_arguments" },
+  argument: { name: "arg1", value: "par" },
+});
+const sampled = await client.callTool({ name: "fx__test_sampling", arguments: { prompt: "Say something" } });
 // Closing forgets what was agreed on.
 const server = client.getServerVersion();
 const revision = age === "old" ? "handshake" : client.getNegotiatedProtocolVersion();
@@ -53,6 +75,11 @@ stdout.write(
     progress,
     slow: called.content[0].text,
     sum: sum.structuredContent,
+    offered,
+    read: read.contents[0],
+    prompt: prompt.messages[0].content.text,
+    completed: completed.completion.values,
+    sampled: sampled.content[0].text,
     pid: typeof status.structuredContent.daemon.pid,
   })}\n`,
 );

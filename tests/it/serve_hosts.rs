@@ -29,7 +29,8 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn the_official_clients_drive_it_in_both_eras() {
-    let world = World::demo();
+    let fixture = json!({"command": Runtime::Node22.path(), "args": [script("server-fixture.mjs")]});
+    let world = World::demo().server("fx", fixture);
     let _ = world.mcpx(["ls"]).run();
     let daemon = world.infos().remove(0);
     let url = format!("{}/mcp?mode=both", daemon["endpoint"].as_str().unwrap());
@@ -48,6 +49,15 @@ fn the_official_clients_drive_it_in_both_eras() {
         assert_eq!(found["progress"][0], 1, "{way}");
         assert_eq!(found["sum"], json!({"sum": 5}), "{way}");
         assert_eq!(found["pid"], "number", "{way}");
+        let has = |list: &str, item: &str| found["offered"][list].as_array().unwrap().contains(&json!(item));
+        assert!(has("resources", "mcpx://fx/test://static-text"), "{way}: {found}");
+        assert!(has("templates", "mcpx://fx/test://template/{id}/data"), "{way}: {found}");
+        assert!(has("prompts", "fx__test_prompt_with_image"), "{way}: {found}");
+        assert_eq!(found["read"]["uri"], "mcpx://fx/test://template/7/data", "{way}");
+        assert!(found["read"]["text"].as_str().unwrap().contains("Data for ID: 7"), "{way}: {found}");
+        assert_eq!(found["prompt"], "Prompt with arguments: arg1='a', arg2='b'", "{way}");
+        assert_eq!(found["completed"], json!(["paris", "park", "party"]), "{way}");
+        assert_eq!(found["sampled"], "LLM response: my words", "{way}");
     }
 }
 
@@ -67,6 +77,24 @@ fn the_inspector_drives_it() {
     assert!(listed["tools"].as_array().unwrap().iter().any(|t| t["name"] == "mcpx_call"), "{listed}");
     let found = inspect(&["--method", "tools/call", "--tool-name", "mcpx_search", "--tool-arg", "query=add"]);
     assert!(found["content"][0]["text"].as_str().unwrap().contains("demo.add"), "{found}");
+    let world = World::new().server("ev", tools::npm_server("everything", &["stdio"]));
+    let inspect = |args: &[&str]| {
+        let mut all = vec![inspector.to_str().unwrap(), "--cli", env!("CARGO_BIN_EXE_mcpx"), "serve"];
+        all.push("--passthrough");
+        all.extend(args);
+        let output = node(&world, &all, &[]);
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&output)))
+    };
+    let listed = inspect(&["--method", "resources/list"]);
+    let uri = listed["resources"][0]["uri"].as_str().unwrap();
+    assert!(uri.starts_with("mcpx://ev/"), "{listed}");
+    let read = inspect(&["--method", "resources/read", "--uri", uri]);
+    assert_eq!(read["contents"][0]["uri"], uri);
+    let listed = inspect(&["--method", "prompts/list"]);
+    assert!(listed["prompts"].as_array().unwrap().iter().any(|p| p["name"] == "ev__args-prompt"), "{listed}");
+    let got = inspect(&["--method", "prompts/get", "--prompt-name", "ev__simple-prompt"]);
+    assert!(got["messages"][0]["content"]["text"].is_string(), "{got}");
 }
 
 #[test]

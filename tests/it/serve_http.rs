@@ -7,6 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
+/// Longer than anything takes on a loaded machine.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// The daemon of a world, by its address.
 struct Endpoint {
     address: String,
@@ -29,6 +32,8 @@ impl Endpoint {
 
     fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.address).unwrap();
+        // Whoever waits in vain is to hear of it.
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let token = format!("Authorization: Bearer {}\r\n", self.token);
         write_request(&mut stream, line, &self.address, &token, headers, body);
         Answer::read(Box::new(stream))
@@ -105,14 +110,25 @@ impl Answer {
     }
     /// The next message of a stream; none at its end.
     fn event(&mut self) -> Option<Value> {
+        self.event_with_id().map(|(_, message)| message)
+    }
+    /// The same, with the event's id, which may be empty.
+    fn event_with_id(&mut self) -> Option<(String, Value)> {
         assert!(self.is_stream(), "{}", self.head);
+        let mut id = String::new();
         loop {
             let mut line = String::new();
-            if self.body.read_line(&mut line).unwrap_or(0) == 0 || line == "0\r\n" {
+            if self.body.read_line(&mut line).unwrap_or_else(|e| panic!("reading a stream: {e}")) == 0
+                || line == "0\r\n"
+            {
                 return None;
             }
-            if let Some(data) = line.strip_prefix("data: ") {
-                return Some(serde_json::from_str(data).unwrap());
+            if let Some(own) = line.strip_prefix("id: ") {
+                id = own.trim().to_owned();
+            }
+            // An event may be there for its id alone.
+            if let Some(data) = line.strip_prefix("data: ").filter(|data| !data.trim().is_empty()) {
+                return Some((id, serde_json::from_str(data).unwrap()));
             }
         }
     }
@@ -180,6 +196,44 @@ fn a_session_begins_serves_and_ends() {
     wait_until("the sessions' servers to end", || {
         (!world.processes().iter().any(|p| p.args.iter().any(|a| a == "demo-server"))).then_some(())
     });
+}
+
+#[test]
+fn a_host_that_lost_its_connection_gets_the_rest() {
+    let (world, endpoint) = started(World::fake(&["--list-changed"]));
+    let session = endpoint.greet("/mcp?mode=passthrough");
+    let of = [("Mcp-Session-Id", session.as_str())];
+    let mut steps = call(5, "fake__progress", json!({"steps": 3}));
+    steps["params"]["_meta"] = json!({"progressToken": "p"});
+    let mut answer = endpoint.post(&of, &steps);
+    let (first, report) = answer.event_with_id().unwrap();
+    assert_eq!(report["params"]["progress"], 1);
+    // The connection goes, the call goes on: the rest is had on another, and had again.
+    drop(answer);
+    for _ in 0..2 {
+        let mut rest = endpoint.send("GET /mcp", &[of[0], ("Last-Event-ID", &first)], "");
+        assert_eq!(rest.status, 200);
+        assert_eq!(rest.event().unwrap()["params"]["progress"], 2);
+        assert_eq!(rest.event().unwrap()["params"]["progress"], 3);
+        assert_eq!(rest.event().unwrap()["id"], 5);
+        assert_eq!(rest.event(), None);
+    }
+    assert_eq!(world.received("fake", "tools/call").len(), 1, "nothing is asked twice");
+    // So is what belongs to no request; a second stream takes over from the first.
+    let mut general = endpoint.send("GET /mcp", &of, "");
+    let _ = endpoint.post(&of, &call(6, "fake__grow", json!({}))).json();
+    let (id, news) = general.event_with_id().unwrap();
+    assert_eq!(news["method"], "notifications/tools/list_changed");
+    assert!(id.starts_with("g-"), "{id}");
+    let mut again = endpoint.send("GET /mcp", &[of[0], ("Last-Event-ID", "g-0")], "");
+    assert_eq!(again.event_with_id().unwrap().0, "g-1");
+    while general.event().is_some() {}
+    // What is not kept, or never was.
+    let lost = endpoint.send("GET /mcp", &[of[0], ("Last-Event-ID", "999-1")], "");
+    assert_eq!(lost.status, 400);
+    assert!(lost.json()["error"]["message"].as_str().unwrap().contains("serve.history"));
+    assert_eq!(endpoint.send("DELETE /mcp", &of, "").status, 204);
+    while again.event().is_some() {}
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Declares the settings of mcpx as an MCP server.
 #![allow(missing_docs, reason = "each entry's help says what it is")]
 
-use super::unit::DAY;
+use super::unit::{DAY, GIB};
 use crate::settings::choices::{NAMINGS, SERVE_MODES};
 use crate::settings::declared::{Setting, Spec};
 use crate::settings::kind::Kind;
@@ -40,4 +40,14 @@ pub static SERVE_LIST_TTL: Setting<Duration> = Setting::new(
     )
     .shared()
     .doc("Told to hosts of the stateless revisions of MCP; others are told when a list has changed."),
+);
+
+pub static SERVE_HISTORY: Setting<u64> = Setting::new(
+    Spec::new(
+        "serve.history",
+        Kind::Bytes(0, GIB),
+        "How much of each stream to a host is kept for a host that lost its connection",
+    )
+    .shared()
+    .doc("At `/mcp`, in sessions: a host that comes back with `Last-Event-ID` gets what came after that event."),
 );
