@@ -40,6 +40,7 @@ impl Seen {
         let (kept, bytes) = match piece {
             Fed::Stdout(bytes) => (&mut self.stdout, *bytes),
             Fed::Stderr(bytes) => (&mut self.stderr, *bytes),
+            Fed::Artifact(_) => return,
             Fed::Log(record) => {
                 line = log_line(record, false);
                 (&mut self.stderr, line.as_bytes())

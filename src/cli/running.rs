@@ -256,13 +256,17 @@ fn show(cx: &mut Cx, plan: &Plan) -> Result<u8> {
 
 /// Hands on what the script writes; false when its reader has left.
 pub(super) fn pass_on(piece: &Fed, color: bool) -> bool {
+    // Whoever wants to know has the document, the list or the log.
+    if matches!(piece, Fed::Artifact(_)) {
+        return true;
+    }
     if let Fed::Stdout(bytes) = piece {
         let mut stdout = std::io::stdout().lock();
         return stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok();
     }
     let mut stderr = std::io::stderr().lock();
     let written = match piece {
-        Fed::Stdout(_) => Ok(()),
+        Fed::Stdout(_) | Fed::Artifact(_) => Ok(()),
         Fed::Stderr(bytes) => stderr.write_all(bytes),
         Fed::Log(record) => stderr.write_all(log_line(record, color).as_bytes()),
     };

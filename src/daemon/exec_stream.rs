@@ -24,8 +24,8 @@ const MEDIA: &str = "application/x-ndjson";
 /// A run as a response that is made while it is sent.
 ///
 /// First `{"t":"start","run",…}`, then `stdout` and `stderr` with `text`, or with `base64` for what is not UTF-8, and
-/// `log` with a record; last `end` with `exitCode`, `durationMs` and perhaps `error` and `hooks`, or `error` alone for
-/// a run that could not start. An empty line says that it goes on.
+/// `log` with a record, `artifact` with the reference to what was kept; last `end` with `exitCode`, `durationMs` and
+/// perhaps `error` and `hooks`, or `error` alone for a run that could not start. An empty line says that it goes on.
 pub fn response(job: Job, cancel: Cancel, heartbeat: Duration) -> Response {
     let producer = move |out: &mut Chunked<'_>| produce(job, &cancel, heartbeat, out);
     Response::stream(MEDIA, Box::new(producer))
@@ -85,6 +85,9 @@ fn feed(job: Job, cancel: &Cancel, frames: SyncSender<Value>) -> Result<Ended> {
                 recorded(record);
                 let record = serde_json::to_value(record).unwrap_or_default();
                 return frames.send(json!({"t": "log", "record": record})).is_ok();
+            }
+            Fed::Artifact(artifact) => {
+                return frames.send(json!({"t": "artifact", "artifact": artifact})).is_ok();
             }
             Fed::Stdout(bytes) => ("stdout", bytes, &mut text[0]),
             Fed::Stderr(bytes) => ("stderr", bytes, &mut text[1]),

@@ -191,6 +191,8 @@ pub enum Fed<'a> {
     Stderr(&'a [u8]),
     /// A log record.
     Log(&'a LogRecord),
+    /// The reference to something that it gave to be kept.
+    Artifact(&'a RawValue),
 }
 
 /// Takes what a run says; called from other threads, one at a time. False when nobody reads it any
@@ -442,8 +444,9 @@ fn read_stderr(
             let wanted = match piece {
                 Piece::Text(text) => sink(Fed::Stderr(text)),
                 Piece::Log(record) => sink(Fed::Log(&record)),
+                Piece::Artifact(value) => sink(Fed::Artifact(&value)),
                 // Only a run that is collected sends those.
-                Piece::Result(_) | Piece::Emit(_) | Piece::Artifact(_) | Piece::Error(_) => true,
+                Piece::Result(_) | Piece::Emit(_) | Piece::Error(_) => true,
             };
             if !wanted {
                 leave();

@@ -320,3 +320,36 @@ fn images_in_results_become_references_where_that_is_wanted() {
     let inline = world.mcpx(["--json", "exec", "--artifacts-results", "inline", code]).run().json();
     assert!(inline["result"]["content"].as_array().unwrap().iter().any(|b| b["type"] == "image"), "{inline}");
 }
+
+#[test]
+fn tcp_takes_uploads_with_the_token_and_no_paths() {
+    let world = World::demo().setting("artifacts", json!({"maxSize": "40KB"}));
+    let _ = world.mcpx(["refresh"]).any_stderr().run();
+    let info = &world.infos()[0];
+    let address = info["endpoint"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let token = info["token"].as_str().unwrap();
+    let send = |method: &str, target: &str, headers: &str, body: &[u8]| {
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        write!(stream, "{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n")
+            .unwrap();
+        let _ = stream.write_all(body);
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let authorized = |length: usize| format!("Authorization: Bearer {token}\r\nContent-Length: {length}\r\n");
+    let put = "/v1/artifacts?name=t.bin";
+    let stored = send("PUT", put, &authorized(30_000), &[7; 30_000]);
+    assert!(stored.starts_with("HTTP/1.1 200") && stored.contains("\"size\":30000"), "{stored}");
+    let chunks = b"5\r\nhello\r\n0\r\n\r\n";
+    let headers = format!("Authorization: Bearer {token}\r\nTransfer-Encoding: chunked\r\n");
+    assert!(send("PUT", put, &headers, chunks).contains(HELLO));
+    assert!(send("PUT", put, &authorized(41_000), &[7; 41_000]).starts_with("HTTP/1.1 413"));
+    assert!(send("PUT", put, "Content-Length: 1\r\n", b"x").starts_with("HTTP/1.1 401"));
+    // Who is on the other end of TCP may be on another machine.
+    let body = json!({"path": world.dir().join(".mcpx.json")}).to_string();
+    let refused = send("POST", "/v1/artifacts", &authorized(body.len()), body.as_bytes());
+    assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("a path is not taken"), "{refused}");
+    let kept = list(&world, &[]);
+    assert_eq!(kept.len(), 2, "{kept:?}");
+}

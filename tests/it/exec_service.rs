@@ -207,11 +207,19 @@ fn a_stream_comes_as_it_happens_and_ends_with_its_reader() {
     world.mcpx(["refresh"]).any_stderr().run().says(&["NAMESPACE"]);
     let code = "process.stdout.write('first\\n'); console.warn('w'); await fake.hang({})";
     let mut lines = BufReader::new(send(&world, &json!({"code": code, "output": "stream"}), "")).lines();
-    let mut frame = |kind: &str| loop {
-        let line = lines.next().expect("a frame").unwrap();
-        let Ok(frame) = serde_json::from_str::<Value>(&line) else { continue };
-        if frame["t"] == kind {
-            return frame;
+    // What comes by two pipes comes in either order.
+    let mut seen: Vec<Value> = Vec::new();
+    let mut frame = |kind: &str| {
+        if let Some(at) = seen.iter().position(|frame| frame["t"] == kind) {
+            return seen.remove(at);
+        }
+        loop {
+            let line = lines.next().expect("a frame").unwrap();
+            let Ok(frame) = serde_json::from_str::<Value>(&line) else { continue };
+            if frame["t"] == kind {
+                return frame;
+            }
+            seen.push(frame);
         }
     };
     assert_eq!(frame("start")["runtime"], "bun");
@@ -368,4 +376,21 @@ fn what_a_program_logs_is_in_the_log_under_its_run() {
         assert_eq!((&records[1]["message"], &records[1]["event"]), (&json!("printed"), &json!("script.log")));
         assert!(!records[0].to_string().contains("hidden"), "{records:?}");
     }
+}
+
+#[test]
+fn a_stream_tells_of_artifacts_as_they_are_kept() {
+    let world = world();
+    let code = "await artifact({name: 'a.txt', text: 'a'}); return 1";
+    let (status, _, text) = answer(send(&world, &json!({"code": code, "output": "stream"}), ""));
+    let frames: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let kinds: Vec<&str> = frames.iter().map(|f| f["t"].as_str().unwrap()).collect();
+    assert_eq!((status, kinds), (200, vec!["start", "artifact", "stdout", "end"]), "{text}");
+    assert_eq!(
+        (&frames[1]["artifact"]["name"], &frames[1]["artifact"]["run"]),
+        (&json!("a.txt"), &frames[0]["run"])
+    );
+    // A plain run says nothing of it but what the program says.
+    world.mcpx(["exec", code]).stdout("1\n").check();
+    world.mcpx(["exec", "--remote", code]).stdout("1\n").check();
 }

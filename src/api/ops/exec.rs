@@ -57,7 +57,7 @@ pub(super) static TABLE: &[Operation] = &[Operation {
     doc: "Every namespace is a global: `await demo.echo({text: \"hi\"})`; the value of an expression, or what \
           statements `return`, is the result. With `output` \"text\" the answer is standard output as text, and the \
           header `X-Mcpx-Exit-Code`; with \"stream\" it is a JSON object a line as things happen: `start`, `stdout`, \
-          `stderr`, `log`, and `end` with the exit code. A caller that goes away ends the program and all that it \
+          `stderr`, `log`, `artifact`, and `end` with the exit code. A caller that goes away ends the program and all that it \
           started. No run may ask for this, nor what a run with limits has started: a program cannot give itself \
           more than it has. At most `exec.concurrency` run at once.",
 }];

@@ -43,9 +43,9 @@ pub static COMMAND: Command = Command {
     summary: "Run code that calls tools",
     about: "Every namespace is a variable: await demo.echo({ text: \"hi\" }). A result arrives unwrapped; its raw form \
             is .raw of the same call. A tool's error throws ToolError. The value of the code is printed: that of \
-            an expression, or what statements return (without return they print nothing). emit(value) prints one line of JSON at once; log.info(\"fetched {n}\", { n }) and the console write to standard error. Code is \
+            an expression, or what statements return (without return they print nothing). emit(value) prints one line of JSON at once; log.info(\"fetched {n}\", { n }) and the console write to standard error. artifact({ name, text }) keeps something for later (mcpx artifacts). Code is \
             JavaScript, or TypeScript where the runtime knows it. With - the code is read from standard input.\n\n\
-            With --json the run is one document: ok, exitCode, durationMs, runtime, result, results, logs, stdout, \
+            With --json the run is one document: ok, exitCode, durationMs, runtime, result, results, logs, artifacts, stdout, \
             stderr.",
     flags: FLAGS,
     settings: &["script.runtimeOrder", "exec.where"],

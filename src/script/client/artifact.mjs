@@ -112,6 +112,6 @@ export async function artifact(what) {
     }
     kept = await store({ data: base64(held), ...(upload && { upload }) });
   }
-  if (capture) record(`{"t":"artifact","value":${JSON.stringify(kept)}}`);
+  if (underMcpx) record(`{"t":"artifact","value":${JSON.stringify(kept)}}`);
   return kept;
 }
