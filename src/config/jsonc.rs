@@ -275,8 +275,10 @@ impl<'a> Parser<'a> {
             .unwrap_or(rest.len());
         match serde_json::from_str::<Number>(&rest[..length]) {
             Ok(number) => {
+                // Serde's quick way of reading a fraction may end at its neighbour.
+                let exact = if number.is_f64() { rest[..length].parse().ok() } else { None };
                 self.at += length;
-                Ok(number)
+                Ok(exact.and_then(Number::from_f64).unwrap_or(number))
             }
             Err(_) => {
                 let shown: String = rest[..length].chars().take(WINDOW).collect();

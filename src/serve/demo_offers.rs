@@ -2,12 +2,11 @@
 //! more of them, and a prompt whose argument can be completed. Knows nothing of
 //! how messages travel.
 
+use crate::mcp::jsonrpc::INVALID_PARAMS;
 use serde_json::{Value, json};
 
 /// Of the resources: <https://modelcontextprotocol.io>, "Resources", "Error Handling".
 const RESOURCE_NOT_FOUND: i64 = -32002;
-/// JSON-RPC 2.0's code.
-const INVALID_PARAMS: i64 = -32602;
 
 const GREETING: &str = "demo://greeting";
 

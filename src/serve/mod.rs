@@ -15,6 +15,7 @@ mod era;
 mod fault;
 mod headers;
 mod http;
+mod lines;
 mod link;
 mod members;
 mod news;
