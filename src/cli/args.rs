@@ -33,6 +33,8 @@ pub struct Invocation {
     pub flags: Vec<(&'static Flag, Option<OsString>)>,
     /// Settings given as flags, in order.
     pub settings: Vec<FlagValue>,
+    /// Whether `--` was typed.
+    pub dashes: bool,
 }
 
 impl Invocation {
@@ -74,6 +76,7 @@ pub fn wants_json(argv: &[OsString]) -> bool {
 
 /// Parses a command line (the program's name first).
 pub fn parse(argv: Vec<OsString>) -> Result<Parsed> {
+    let dashes = argv.iter().any(|word| word == "--");
     let mut parser = lexopt::Parser::from_args(argv.into_iter().skip(1));
     let mut command: Option<&'static Command> = None;
     let mut words: Vec<OsString> = Vec::new();
@@ -120,7 +123,57 @@ pub fn parse(argv: Vec<OsString>) -> Result<Parsed> {
         Some(c) if help => Ok(Parsed::Help(c)),
         None if help || typed.is_empty() => Ok(Parsed::Overview),
         None => Err(usage("there is no command").hint("mcpx --help lists the commands")),
-        Some(command) => assign(command, words, typed).map(Parsed::Run),
+        Some(command) => assign(command, words, typed).map(|i| Parsed::Run(Invocation { dashes, ..i })),
+    }
+}
+
+/// What a command line that begins with no command of ours asks of a plugin.
+pub struct Foreign {
+    /// Settings that were typed in front of its name.
+    pub settings: Vec<FlagValue>,
+    /// Its name, as typed.
+    pub name: OsString,
+    /// What follows its name; `--help` when help was asked for in front of it.
+    pub args: Vec<OsString>,
+}
+
+/// The first word that is no flag, when it is no command of ours, or is behind `help`; `None` where
+/// the command line is for mcpx itself to read, or to refuse.
+pub fn foreign(argv: &[OsString]) -> Option<Foreign> {
+    let ours = |word: &OsStr| COMMANDS.iter().any(|c| word == c.name);
+    // Nearly every command line is decided by its first word.
+    if argv.get(1).is_none_or(|word| word != "help" && ours(word)) {
+        return None;
+    }
+    let mut parser = lexopt::Parser::from_args(argv.iter().skip(1).cloned());
+    let (mut settings, mut help) = (Vec::new(), false);
+    loop {
+        let name = match parser.next().ok()?? {
+            Arg::Value(word) if word == "help" && !help => {
+                help = true;
+                continue;
+            }
+            Arg::Value(name) if ours(&name) => return None,
+            Arg::Value(name) => {
+                let rest = parser.raw_args().ok()?;
+                let args = if help { vec!["--help".into()] } else { rest.collect() };
+                return Some(Foreign { settings, name, args });
+            }
+            Arg::Long("help") | Arg::Short('h') => {
+                help = true;
+                continue;
+            }
+            Arg::Short(_) => return None,
+            Arg::Long(name) => name.to_owned(),
+        };
+        let (spelled, switch, negated) = arity(&name, None, None).ok()?;
+        let (setting, _) = settings::flag_match(&spelled)?;
+        let value = if switch { parser.optional_value() } else { Some(parser.value().ok()?) };
+        let text = match value {
+            Some(value) => value.to_str()?.to_owned(),
+            None => (!negated).to_string(),
+        };
+        settings.push(FlagValue { key: setting.key().to_owned(), text, spelled });
     }
 }
 
@@ -234,7 +287,7 @@ fn assign(command: &'static Command, words: Vec<OsString>, typed: Vec<Typed>) ->
             usage(format!("mcpx {} does not know what to do with {extra:?}", command.name)).hint(help())
         );
     }
-    Ok(Invocation { command, words, flags, settings })
+    Ok(Invocation { command, words, flags, settings, dashes: false })
 }
 
 /// The command of this name; when there is none, what was probably meant.

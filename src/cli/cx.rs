@@ -291,6 +291,18 @@ impl Cx {
         world.settings.get(&settings::DAEMON_INLINE) && !find::is_named(&world.settings)
     }
 
+    /// For what would end with this command if it were its own daemon.
+    ///
+    /// # Errors
+    /// `Usage` where the command is to be its own daemon.
+    pub fn needs_lasting(&self, why: &str) -> Result<()> {
+        if !self.is_inline(self.world()?) {
+            return Ok(());
+        }
+        Err(super::args::usage(format!("mcpx {}: {why}", self.inv.command.name))
+            .hint("leave --no-daemon out; where a file or a variable says it: --no-daemon=false"))
+    }
+
     /// A connection to the daemon inside this command, which is started by the first.
     fn inline(&self, world: &World) -> Result<Client> {
         if self.inline.get().is_none() {

@@ -2,6 +2,7 @@
 //! themselves say at this moment. Knows nothing of how a difference is shown.
 
 use super::cx::{Cx, World};
+use super::out::note;
 use super::progress::Progress;
 use super::schemas;
 use crate::catalog::ServerSchema;
@@ -44,9 +45,12 @@ pub fn alone(world: &World) -> Result<Option<Lock>> {
     Lock::read(&path)?.map(Some).ok_or_else(|| missing(&path))
 }
 
-/// What stands in for servers that could not be asked. A lock that cannot be read is none.
+/// What stands in for servers that could not be asked. A lock that cannot be read is none, which is said.
 pub fn instead(world: &World) -> Option<Lock> {
-    Lock::read(&path(world)).ok().flatten()
+    Lock::read(&path(world)).unwrap_or_else(|e| {
+        note(&format!("{}; {}", e.message(), e.hint_text().unwrap_or_default()));
+        None
+    })
 }
 
 fn unstored(def: &ServerDef) -> Error {

@@ -33,6 +33,7 @@ pub mod typecheck;
 use crate::error::{Error, Kind};
 use crate::paths::Dirs;
 use crate::proc;
+use crate::settings;
 use crate::util::Env;
 use cx::Cx;
 use std::ffi::OsString;
@@ -72,14 +73,23 @@ pub fn run(argv: Vec<OsString>) -> u8 {
 
 /// Becomes the plugin that the first word names, unless it is a command of ours.
 fn plugin(argv: &[OsString], env: &Env) -> Option<Result<u8, Error>> {
-    let (name, args) = argv.get(1..)?.split_first()?;
-    // Looked at first, because it is what nearly every command line has.
-    if args::find_command(name).is_ok() || name.as_encoded_bytes().starts_with(b"-") {
+    let args::Foreign { settings, name, args } = args::foreign(argv)?;
+    if topics::find(&name.to_string_lossy()).is_some() {
         return None;
     }
+    // What was typed in front of its name reaches it as the variables that mean the same.
+    let mut env = env.clone();
+    for typed in settings {
+        let variable = settings::declared(&typed.key)?.env_names().into_iter().next()?;
+        match typed.key.as_str() {
+            "paths.configFile" => env.set(&variable, std::path::absolute(&typed.text).ok()?),
+            _ => env.set(&variable, typed.text),
+        }
+    }
+    let env = &env;
     let (dirs, cwd) = (Dirs::from_env(env, proc::uid()).ok(), cx::working_directory().ok()?);
-    let program = plugins::find(name, env, dirs.as_ref(), &cwd)?;
-    Some(plugins::become_it(&program, args, env, dirs.as_ref(), &cwd))
+    let program = plugins::find(&name, env, dirs.as_ref(), &cwd)?;
+    Some(plugins::become_it(&program, &args, env, dirs.as_ref(), &cwd))
 }
 
 /// An unknown command may be a mistyped plugin.

@@ -209,15 +209,11 @@ fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
         }
     }
     let Ok(world) = cx.world() else { return };
-    let cache = Cache::new(&world.dirs.cache);
+    count_tokens(world, rows);
     let mut lock = None;
     for row in rows.iter_mut() {
         let Some(def) = world.config.server(&row.name) else { continue };
         match row.state.as_str() {
-            // The daemon has stored it just now.
-            "ready" if row.tokens.is_none() => {
-                row.tokens = filter::summary(&cache, def, Duration::MAX).map(|s| s.tokens);
-            }
             "failed" | "unknown" if row.error.is_some() && def.problem.is_none() => {
                 let lock = lock.get_or_insert_with(|| locking::instead(world));
                 if let Some(lock) = lock.as_ref().filter(|l| l.servers.contains_key(&row.name)) {
@@ -228,6 +224,16 @@ fn fill(cx: &Cx, rows: &mut [NamespaceRow], missing: usize) {
             }
             _ => {}
         }
+    }
+}
+
+/// Fills in how many tokens the servers' tools take, which the daemon does not say: it has stored
+/// them in the cache just now.
+pub fn count_tokens(world: &World, rows: &mut [NamespaceRow]) {
+    let cache = Cache::new(&world.dirs.cache);
+    for row in rows.iter_mut().filter(|row| row.state == "ready" && row.tokens.is_none()) {
+        let def = world.config.server(&row.name);
+        row.tokens = def.and_then(|def| filter::summary(&cache, def, Duration::MAX)).map(|s| s.tokens);
     }
 }
 

@@ -166,6 +166,7 @@ impl ServerDef {
                 let Some(problem) = &other.problem else { return };
                 format!("aliasOf: \"{of}\" cannot be used: {}", problem.message())
             }
+            Err(_) if of == self.name => "aliasOf: it is an alias of itself; name another server".to_owned(),
             Err(near) => {
                 let near = near.map(|n| format!("; {n}")).unwrap_or_default();
                 format!("aliasOf: there is no server \"{of}\"{near}")

@@ -508,7 +508,7 @@ fn an_alias_is_another_server_under_another_name_with_options_of_its_own() {
     for (name, part) in [
         ("lost", "there is no server \"fles\"; did you mean \"files\"?"),
         ("twice", "is an alias itself"),
-        ("self", "there is no server \"self\""),
+        ("self", "it is an alias of itself"),
         ("both", "beside a definition"),
         ("of-bad", "\"bad\" cannot be used"),
     ] {

@@ -292,3 +292,15 @@ fn two_hundred_servers_with_five_thousand_tools_come_from_the_cache_at_once() {
         world.processes()
     );
 }
+
+#[test]
+fn refresh_counts_tokens_as_ls_does() {
+    let world = World::demo();
+    let tokens = |command: &str| {
+        let answer = world.mcpx(["--json", command]).run().json();
+        answer["namespaces"][0]["tokens"].as_u64().unwrap()
+    };
+    let fresh = tokens("refresh");
+    assert!(fresh > 0);
+    assert_eq!(fresh, tokens("ls"));
+}

@@ -103,3 +103,15 @@ fn a_time_reaches_back_over_daemons_and_what_this_one_forgot() {
     world.mcpx(["events", "--since", "soon"]).status(2).stderr_has("is no time").check();
     world.mcpx(["events", "--since", "1h", "--kind", "cal"]).status(2).stderr_has("did you mean").check();
 }
+
+#[test]
+fn that_nothing_is_like_what_was_asked_for_is_said() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    world.mcpx(["events", "--server", "bogus"]).stdout("").stderr_has("no event").check();
+    world.mcpx(["events", "--server", "bogus", "--since", "1h"]).stdout("").stderr_has("no event").check();
+    world.mcpx(["--json", "events", "--server", "bogus"]).stdout("").check();
+    world.mcpx(["log", "--source", "bogus"]).status(2).stderr_has("takes daemon, server, script").check();
+    world.mcpx(["log", "--source", "serve"]).status(2).stderr_has("did you mean \"server\"").check();
+    world.mcpx(["log", "--server", "bogus", "--limit", "0"]).stdout("").stderr_has("no record").check();
+}

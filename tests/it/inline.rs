@@ -143,3 +143,11 @@ fn hooks_run_and_the_log_and_artifacts_stay() {
     let consumed = world.mcpx(["call", "demo.echo", "text=y"]).stdout("y\n");
     consumed.stderr_has("consumers do not run with --no-daemon").check();
 }
+
+#[test]
+fn what_would_end_with_the_command_is_refused() {
+    let world = World::demo();
+    world.mcpx(["--no-daemon", "ui", "--no-browser"]).status(2).stderr_has("there is no page").check();
+    world.mcpx(["--no-daemon", "session", "new"]).status(2).stderr_has("ends with this command").check();
+    nothing_is_left(&world);
+}

@@ -153,3 +153,14 @@ fn looking_around_prints_the_command_behind_each_answer() {
     let refused = world.mcpx(["explore"]).stdin("stop --all\nls\n").status(2).any_stderr().run();
     refused.says(&["explore only shows what there is", "$ mcpx ls"]);
 }
+
+#[test]
+fn a_lock_with_a_conflict_in_it_is_written_anew_and_said_by_who_reads_it() {
+    let world = world(json!([tool("one", "string", "first")]));
+    world.write(".mcpx.lock.json", "<<<<<<< ours\n{");
+    world.mcpx(["check"]).status(65).stderr_has("mcpx lock writes it anew").check();
+    world.mcpx(["lock", "fake"]).status(65).stderr_has("without names").check();
+    world.mcpx(["lock"]).stdout_has("wrote").stderr_has("it is written anew").check();
+    assert_eq!(lock(&world)["servers"]["fake"]["tools"][0]["name"], "one");
+    world.mcpx(["check"]).stdout_has("locked").check();
+}

@@ -34,6 +34,30 @@ fn a_program_of_that_name_is_a_command() {
 }
 
 #[test]
+fn flags_in_front_of_it_reach_it_as_variables_and_help_is_its_own() {
+    let world = world();
+    program(
+        &world,
+        "tools/mcpx-tell",
+        "#!/bin/sh\necho \"$* json=$MCPX_OUTPUT_JSON inline=$MCPX_DAEMON_INLINE config=$MCPX_CONFIG\"\n",
+    );
+    world.link("mcpx-tell", &world.dir().join("tools/mcpx-tell"));
+    world.write("other.json", "{}");
+    let other = world.dir().join("other.json").display().to_string();
+    world
+        .mcpx(["--json", "--no-daemon", "tell", "a", "--json"])
+        .stdout("a --json json=true inline=true config=\n")
+        .check();
+    let named = format!("b json= inline= config={other}\n");
+    world.mcpx(["--config", "other.json", "tell", "b"]).stdout(&named).check();
+    for help in [&["help", "tell"][..], &["--help", "tell"], &["tell", "--help"]] {
+        world.mcpx(help).stdout_has("--help json=").check();
+    }
+    world.mcpx(["help", "call"]).stdout_has("mcpx call").check();
+    world.mcpx(["--json", "tel"]).status(2).any_stderr().stdout_has("did you mean").check();
+}
+
+#[test]
 fn a_command_of_our_own_is_never_replaced() {
     let world = World::demo();
     program(&world, "tools/mcpx-ls", "#!/bin/sh\necho stolen\n");

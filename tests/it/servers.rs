@@ -198,7 +198,7 @@ fn servers_are_added_and_removed_while_the_others_keep_running() {
     world.mcpx(["servers", "add", "fake", "--", "x"]).status(2).stderr_has("--force").check();
     world.mcpx(["servers", "disable", "fake"]).stdout_has("disabled fake").check();
     world.mcpx(["call", "fake.echo", "text=a"]).status(77).stderr_has("disabled").check();
-    world.mcpx(["servers", "disable", "fake"]).stdout_has("is so already").check();
+    world.mcpx(["servers", "disable", "fake"]).stdout_has("is already disabled").check();
     world.mcpx(["servers", "enable", "fkae"]).status(2).stderr_has("\"fake\"").check();
     world.mcpx(["servers", "enable", "fake"]).stdout_has("enabled fake").check();
     world.mcpx(["call", "fake.echo", "text=a"]).stdout("a\n").check();
@@ -433,4 +433,14 @@ fn a_first_configuration_can_be_what_other_hosts_have() {
     assert_eq!(refused["enabled"], false, "what the user did not trust there is not started here");
     assert!(text(&world, ".mcpx.json").starts_with("// "));
     world.mcpx(["init", "--import"]).status(2).stderr_has("exists already").check();
+}
+
+#[test]
+fn what_is_neither_an_address_nor_behind_dashes_is_not_taken_for_a_program() {
+    let world = World::new();
+    world.mcpx(["servers", "add", "q", "ftp://h/x"]).status(2).stderr_has("not ftp://").check();
+    world.mcpx(["servers", "add", "r", "someword", "x"]).status(2).stderr_has("-- someword x").check();
+    let rows = json(&world, &["servers"]);
+    assert_eq!(rows["servers"].as_array().unwrap().len(), 0, "{rows}");
+    world.mcpx(["servers", "import", "all"]).stdout("took 0, skipped 0\n").stderr_has("looked for").check();
 }

@@ -605,3 +605,37 @@ fn a_mistyped_name_that_would_do_nothing_is_said_once() {
     let findings = world.mcpx(["--json", "doctor", "--no-servers"]).status(1).any_stderr().run().json();
     assert!(findings["findings"].to_string().contains("MCPX_POOL_MAXX"), "{findings}");
 }
+
+#[test]
+fn what_is_so_already_is_no_change() {
+    let world = World::new();
+    let json = |args: &[&str]| {
+        let args = [&["--json", "settings"], args].concat();
+        world.mcpx(args).any_stderr().run().json()["changed"].clone()
+    };
+    assert_eq!(json(&["set", "pool.max", "7"]), true);
+    assert_eq!(json(&["set", "pool.max", "7"]), false);
+    assert_eq!(json(&["unset", "pool.max"]), true);
+    assert_eq!(json(&["unset", "pool.max"]), false);
+    let again = world.mcpx(["settings", "unset", "pool.max"]).any_stderr().run();
+    assert!(again.stdout().starts_with("nothing to change in "), "{again}");
+    world.mcpx(["settings", "get"]).status(2).stderr_has("settings get needs one key").check();
+}
+
+#[test]
+fn a_long_value_widens_no_row_and_built_in_profiles_stay() {
+    let world = World::new();
+    let list = world.mcpx(["settings", "list"]).run();
+    let widest = list.stdout().lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest < 250, "{widest}: {list}");
+    let whole = world.mcpx(["--json", "settings", "list", "script"]).run().stdout();
+    assert!(whole.contains("--allow-read"), "{whole}");
+    // A profile of one's own takes none of those that are built in away, and nothing says so.
+    world
+        .mcpx(["settings", "set", "script.profiles.ci.deno", "[\"--allow-net\"]"])
+        .stdout_has("changed in")
+        .check();
+    world.mcpx(["settings", "get", "script.profiles.read"]).stdout_has("--allow-read").check();
+    world.mcpx(["settings", "get", "script.profiles.ci.deno"]).stdout_has("--allow-net").check();
+    world.mcpx(["settings", "get", "script.profiles.none"]).status(2).any_stderr().check();
+}

@@ -17,6 +17,9 @@ use std::io;
 /// A number of so many digits is a time in milliseconds, as everywhere; no bus has counted that far.
 const TIME_DIGITS: usize = 12;
 
+/// What is said where nothing is shown.
+const NOTHING: &str = "no event that is remembered is like that";
+
 /// The command.
 pub static COMMAND: Command = Command {
     name: "events",
@@ -79,8 +82,12 @@ fn run(cx: &mut Cx) -> Result<u8> {
         let path = format!("/v1/events?{}", query.trim_start_matches('&'));
         let answer = client.json("GET", &path, None)?;
         let json = cx.json();
-        for event in answer["events"].as_array().into_iter().flatten() {
+        let events = answer["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for event in events {
             show(&mut cx.out, event, json)?;
+        }
+        if events.is_empty() && !json {
+            note(NOTHING);
         }
         if let Some(missed) = answer["missed"].as_u64().filter(|n| *n > 0) {
             note(&format!("{missed} earlier events are forgotten; --since with a time looks in the log"));
@@ -113,6 +120,7 @@ fn after(cx: &mut Cx, since: &str, query: &str) -> Result<u8> {
     let remembered = answer.as_ref().and_then(|a| a["missed"].as_u64()).unwrap_or(0);
     let json = cx.json();
     let mut failed = None;
+    let mut none = true;
     let out = &mut cx.out;
     let words = Query { since, events: filter.kinds.clone(), ..Query::default() };
     every(&snapshot, &words, &mut |line| {
@@ -121,6 +129,7 @@ fn after(cx: &mut Cx, since: &str, query: &str) -> Result<u8> {
         if wanted && filter.takes(&event) {
             let mut row = serde_json::to_value(&event).unwrap_or_default();
             row["daemon"] = daemon.into();
+            none = false;
             failed = show(out, &row, json).err();
         }
         failed.is_none() && !out.is_closed()
@@ -129,11 +138,21 @@ fn after(cx: &mut Cx, since: &str, query: &str) -> Result<u8> {
     if let Some(error) = failed {
         return Err(error);
     }
-    let Some((client, answer)) = client.zip(answer) else { return Ok(0) };
-    for event in answer["events"].as_array().into_iter().flatten() {
+    let rest = answer.as_ref().and_then(|a| a["events"].as_array()).map(Vec::as_slice).unwrap_or_default();
+    for event in rest {
         if event["at"].as_u64().is_some_and(|at| at >= since) {
+            none = false;
             show(&mut cx.out, event, json)?;
         }
+    }
+    let Some((client, answer)) = client.zip(answer.as_ref()) else {
+        if none && !json {
+            note(NOTHING);
+        }
+        return Ok(0);
+    };
+    if none && !json && !cx.inv.has("follow") {
+        note(NOTHING);
     }
     match cx.inv.has("follow") {
         true => follow(cx, &client, &format!("{query}&since={}", answer["last"])),

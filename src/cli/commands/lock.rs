@@ -38,7 +38,17 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return Err(no_servers(world, "there is nothing to lock"));
     }
     let path = locking::path(world);
-    let old = Lock::read(&path)?;
+    let old = match Lock::read(&path) {
+        Ok(old) => old,
+        // What cannot be understood, such as a file with a conflict in it, is written anew as a whole; with names
+        // the others would be lost, and what cannot even be read may be something else.
+        Err(e) if wanted.is_empty() && std::fs::read(&path).is_ok() => {
+            note(&format!("{}; it is written anew", e.message()));
+            None
+        }
+        Err(e) if wanted.is_empty() => return Err(Error::new(e.kind(), e.message())),
+        Err(e) => return Err(e.hint("mcpx lock, without names, writes it anew")),
+    };
     let asked = locking::ask(cx, &wanted)?;
     let mut lock = old.clone().unwrap_or_default();
     let (mut rows, mut failed) = (Vec::<Value>::new(), Vec::<(String, Error)>::new());
@@ -87,7 +97,11 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return Ok(exit);
     }
     for (server, e) in &failed {
-        note(&format!("{server} stays as it was locked, or unlocked: {}", e.message()));
+        let stays = match lock.servers.contains_key(server) {
+            true => "stays as it was locked",
+            false => "is not locked",
+        };
+        note(&format!("{server} {stays}: {}", e.message()));
     }
     let verb = match (changed, dry) {
         (false, _) => "nothing to change in",

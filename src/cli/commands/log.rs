@@ -19,6 +19,9 @@ use std::time::Duration;
 /// How many records are shown where nobody says.
 const LIMIT: usize = 100;
 
+/// Who may have said a record.
+const SOURCES: &[&str] = &["daemon", "server", "script", "plugin", "hook"];
+
 /// How often the files are looked at for what came: fast enough for a person, and next to nothing to do.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -101,11 +104,16 @@ fn run(cx: &mut Cx) -> Result<u8> {
     if limit == 0 && !follow {
         let out = &mut cx.out;
         let mut failed = None;
+        let mut none = true;
         every(&snapshot, &query, &mut |line| {
+            none = false;
             failed = show(out, line, json, color).err();
             failed.is_none() && !out.is_closed()
         })
         .map_err(unreadable)?;
+        if none && !json {
+            nothing(&snapshot, &place);
+        }
         return failed.map_or(Ok(0), Err);
     }
     let limit = if limit == 0 { MOST } else { limit };
@@ -113,9 +121,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     lines.iter().try_for_each(|line| show(&mut cx.out, line, json, color))?;
     if !follow {
         if lines.is_empty() && !json {
-            let why =
-                if snapshot.size() == 0 { "the log is empty" } else { "no record of the log is like that" };
-            note(&format!("{why} ({})", place.display()));
+            nothing(&snapshot, &place);
         }
         return Ok(0);
     }
@@ -137,6 +143,12 @@ fn run(cx: &mut Cx) -> Result<u8> {
             return Ok(if over { interrupt.exit_code().unwrap_or(130) } else { 0 });
         }
     }
+}
+
+/// Says that nothing was found.
+fn nothing(snapshot: &Snapshot, place: &std::path::Path) {
+    let why = if snapshot.size() == 0 { "the log is empty" } else { "no record of the log is like that" };
+    note(&format!("{why} ({})", place.display()));
 }
 
 fn unreadable(e: std::io::Error) -> Error {
@@ -186,6 +198,13 @@ pub(super) fn query(cx: &Cx) -> Result<Query> {
         grep: cx.inv.text("grep")?.unwrap_or_default().to_owned(),
         id: String::new(),
     };
+    if let Some(odd) = query.sources.iter().find(|word| !SOURCES.contains(&word.as_str())) {
+        let error = usage(format!("--source takes {}, not \"{odd}\"", SOURCES.join(", ")));
+        return Err(match did_you_mean(odd, SOURCES.iter().copied()) {
+            Some(near) => error.hint(near),
+            None => error,
+        });
+    }
     match query.unknown_event() {
         None => Ok(query),
         Some(word) => {

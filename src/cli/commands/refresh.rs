@@ -39,6 +39,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let answer = cx.daemon(&progress)?.json("POST", "/v1/refresh", Some(&body))?;
     drop(progress);
     let mut rows = schemas::namespace_rows(&answer)?;
+    schemas::count_tokens(cx.world()?, &mut rows);
     if !wanted.is_empty() {
         rows.retain(|r| names.contains(&r.name));
     }

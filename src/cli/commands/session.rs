@@ -167,6 +167,7 @@ fn answered(cx: &mut Cx, answer: Value) -> Result<u8> {
 }
 
 fn new(cx: &mut Cx) -> Result<u8> {
+    cx.needs_lasting("without a daemon that stays a session ends with this command")?;
     let mut body = Map::new();
     if let Some(name) = cx.inv.text("name")? {
         body.insert("name".into(), name.into());

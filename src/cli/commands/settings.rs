@@ -8,6 +8,7 @@ use super::super::cx::Cx;
 use super::super::out::note;
 use super::super::table::{Cell, Table, Tone};
 use crate::api::Client;
+use crate::catalog::rows::cut;
 use crate::config::edit::Edit;
 use crate::config::{project_file, user_file};
 use crate::error::{Error, Kind, Result};
@@ -54,6 +55,9 @@ pub static COMMAND: Command = Command {
 /// How much is read of a secret: more than any has, so that a mistaken file does not fill the memory.
 const MAX_SECRET: u64 = 64 * 1024;
 
+/// How much of a value `list` shows where no terminal says how wide it is, lest one of them widen every row.
+const LONGEST: usize = 60;
+
 /// What may follow `mcpx settings`.
 const VERBS: &[&str] = &["list", "get", "set", "unset"];
 
@@ -74,8 +78,14 @@ fn run(cx: &mut Cx) -> Result<u8> {
         ["get", key] => get(cx, key),
         ["set", key, value] => set(cx, key, value),
         ["unset", key] => unset(cx, key),
-        [verb, ..] if VERBS.contains(verb) => Err(usage(format!("mcpx settings {verb} takes other words"))
-            .hint(super::super::help::usage(&COMMAND))),
+        [verb, ..] if VERBS.contains(verb) => {
+            let what = match *verb {
+                "list" => "takes one family of settings at most",
+                "set" => "needs a key and one value; quote a value with blanks",
+                _ => "needs one key",
+            };
+            Err(usage(format!("mcpx settings {verb} {what}")).hint(super::super::help::usage(&COMMAND)))
+        }
         [other, ..] => {
             let error = usage(format!("mcpx settings does not know \"{other}\""));
             let known = settings::declared(other).map(|_| format!("to see it: mcpx settings get {other}"));
@@ -145,19 +155,24 @@ fn list(cx: &mut Cx, family: Option<&str>) -> Result<u8> {
         cx.out.json(&json!({"ok": true, "settings": rows}))?;
         return Ok(0);
     }
+    let width = cx.width();
     let mut table = Table::new(&["KEY", "VALUE", "SOURCE", "INSTEAD OF"]);
     for row in &rows {
         let tone = if row["source"] == "default" { Tone::Dim } else { Tone::Plain };
         let displaced: Vec<String> =
             displaced(row).map(|(text, source)| format!("{text} ({source})")).collect();
+        let fit = |text: &str| match width {
+            Some(_) => text.to_owned(),
+            None => cut(text, LONGEST),
+        };
         table.row(vec![
             Cell::new(text(row, "key")).tone(Tone::Strong),
-            Cell::new(quoted(text(row, "text"))),
+            Cell::new(fit(quoted(text(row, "text")))),
             Cell::new(text(row, "source")).tone(tone),
-            Cell::new(displaced.join(", ")).tone(Tone::Dim),
+            Cell::new(fit(&displaced.join(", "))).tone(Tone::Dim),
         ]);
     }
-    let text = table.render(cx.width(), cx.color());
+    let text = table.render(width, cx.color());
     cx.out.text(&text)?;
     Ok(0)
 }
@@ -266,7 +281,7 @@ fn set(cx: &mut Cx, key: &str, typed: &str) -> Result<u8> {
             }
         };
         let row = client.json("PUT", &route, Some(&json!({"value": value})))?;
-        return changed(cx, &row, "until the daemon ends");
+        return changed(cx, row, "until the daemon ends", true);
     }
     let file = file(cx, setting, persist)?;
     let value = match (setting.secret(), inside.is_empty()) {
@@ -284,6 +299,7 @@ fn set(cx: &mut Cx, key: &str, typed: &str) -> Result<u8> {
     path.extend(inside.iter().copied());
     edit.set(&path, value)?;
     let path = edit.path().to_owned();
+    let old = std::fs::read(&path).ok();
     edit.save()?;
     if setting.secret() && std::fs::metadata(&path).is_ok_and(|m| m.mode() & 0o077 != 0) {
         note(&format!("others can read the secret in {0}; close it: chmod 600 {0}", path.display()));
@@ -291,12 +307,17 @@ fn set(cx: &mut Cx, key: &str, typed: &str) -> Result<u8> {
     if let Some(before) = before {
         hidden(&before.settings.row(setting.key())?, &cx.look()?.settings.row(setting.key())?, &path);
     }
-    after(cx, setting, &path, true)
+    let change = old != std::fs::read(&path).ok();
+    after(cx, setting, &path, true, change)
 }
 
 /// Says which members of an object are out of force now: a file's object stands in place of that
 /// of a file further away, and is not merged with it.
 fn hidden(before: &Value, now: &Value, path: &std::path::Path) {
+    // What is built in stays beside it.
+    if before["source"] == "default" {
+        return;
+    }
     let names = |row: &Value| -> Vec<String> {
         row["value"].as_object().map(|o| o.keys().cloned().collect()).unwrap_or_default()
     };
@@ -320,8 +341,11 @@ fn unset(cx: &mut Cx, key: &str) -> Result<u8> {
             return Err(usage(format!("the running daemon takes back {} as a whole", setting.key()))
                 .hint(format!("mcpx settings unset {} --persist runtime", setting.key())));
         }
-        let row = daemon(cx)?.json("DELETE", &format!("/v1/settings/{}", setting.key()), None)?;
-        return changed(cx, &row, "in the daemon");
+        let (client, route) = (daemon(cx)?, format!("/v1/settings/{}", setting.key()));
+        let before = client.json("GET", &route, None)?;
+        let row = client.json("DELETE", &route, None)?;
+        let change = ["source", "value"].iter().any(|member| before[member] != row[member]);
+        return changed(cx, row, "in the daemon", change);
     }
     let file = file(cx, setting, persist)?;
     let mut edit = Edit::open(&file)?;
@@ -345,7 +369,7 @@ fn unset(cx: &mut Cx, key: &str) -> Result<u8> {
     } else {
         edit.save()?;
     }
-    after(cx, setting, &path, false)
+    after(cx, setting, &path, false, removed)
 }
 
 /// The file to change.
@@ -364,7 +388,7 @@ fn file(cx: &Cx, setting: &dyn Declared, persist: Persist) -> Result<PathBuf> {
 }
 
 /// Says what is in force now that a file was changed, which need not be what was set.
-fn after(cx: &mut Cx, setting: &dyn Declared, path: &std::path::Path, set: bool) -> Result<u8> {
+fn after(cx: &mut Cx, setting: &dyn Declared, path: &std::path::Path, set: bool, change: bool) -> Result<u8> {
     let world = cx.look().map_err(|e| {
         let what =
             format!("{} was changed, but the configuration has a fault: {}", path.display(), e.message());
@@ -385,15 +409,17 @@ fn after(cx: &mut Cx, setting: &dyn Declared, path: &std::path::Path, set: bool)
         });
     }
     row["path"] = json!(path);
-    changed(cx, &row, &format!("in {}", path.display()))
+    changed(cx, row, &format!("in {}", path.display()), change)
 }
 
-/// Prints a setting that was changed.
-fn changed(cx: &mut Cx, row: &Value, place: &str) -> Result<u8> {
+/// Prints a setting that was changed, or was so already.
+fn changed(cx: &mut Cx, mut row: Value, place: &str, change: bool) -> Result<u8> {
     if cx.json() {
-        return answer(cx, row);
+        row["changed"] = change.into();
+        return answer(cx, &row);
     }
-    let head = format!("changed {place}\n{}", shown(row));
+    let verb = if change { "changed" } else { "nothing to change" };
+    let head = format!("{verb} {place}\n{}", shown(&row));
     cx.out.text(&head)?;
     Ok(0)
 }

@@ -32,6 +32,7 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let world = cx.world()?;
+    cx.needs_lasting("without a daemon that stays there is no page")?;
     let progress = Progress::start("asking the daemon");
     let client = cx.daemon(&progress)?;
     let info = client.info();

@@ -64,6 +64,17 @@ fn block(cx: &Cx, what: &[String]) -> Result<Value> {
         }
         block.insert("url".into(), first.into());
     } else {
+        if let Some((scheme, _)) = first.split_once("://") {
+            return Err(usage(format!(
+                "mcpx speaks to an address with http:// or https://, not {scheme}://"
+            ))
+            .hint("to start a program that takes it: mcpx servers add NAME -- PROGRAM ADDRESS"));
+        }
+        if !cx.inv.dashes {
+            let words: Vec<&str> = what.iter().map(String::as_str).collect();
+            return Err(usage(format!("{first:?} is no address, and -- is missing in front of a program"))
+                .hint(format!("mcpx servers add NAME -- {}, or NAME https://HOST/PATH", words.join(" "))));
+        }
         if of("header") {
             return Err(usage("--header is for an address, not for a program"));
         }

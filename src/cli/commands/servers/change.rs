@@ -55,7 +55,7 @@ pub fn adjust(cx: &mut Cx, typed: &str) -> Result<u8> {
     if let Some(problem) = after.server(&name).and_then(|def| def.problem.as_ref()) {
         note(&format!("it cannot be used as yet: {}", problem.message()));
     }
-    let verb = if change.changed { "adjusted" } else { "unchanged" };
+    let verb = if change.changed { "adjusted" } else { "already adjusted like that" };
     report(cx, &name, &change.path, verb, told)
 }
 
@@ -72,7 +72,8 @@ pub fn switch(cx: &mut Cx, typed: &str, on: bool) -> Result<u8> {
         note(&format!("a nearer file keeps it {word}"));
     }
     let verb = match (change.changed, on) {
-        (false, _) => "unchanged",
+        (false, true) => "already enabled",
+        (false, false) => "already disabled",
         (true, true) => "enabled",
         (true, false) => "disabled",
     };
@@ -94,9 +95,11 @@ fn chosen(cx: &Cx, world: &World, name: &str) -> Result<PathBuf> {
 
 fn report(cx: &mut Cx, name: &str, path: &std::path::Path, verb: &str, told: bool) -> Result<u8> {
     if cx.json() {
-        cx.out.json(&json!({"ok": true, "server": name, "path": path, "change": verb, "reloaded": told}))?;
-    } else if verb == "unchanged" {
-        cx.out.line(&format!("{name} is so already in {}", path.display()))?;
+        let change = if verb.starts_with("already") { "unchanged" } else { verb };
+        cx.out
+            .json(&json!({"ok": true, "server": name, "path": path, "change": change, "reloaded": told}))?;
+    } else if verb.starts_with("already") {
+        cx.out.line(&format!("{name} is {verb} in {}", path.display()))?;
     } else {
         cx.out.line(&format!("{verb} {name} in {}", path.display()))?;
     }

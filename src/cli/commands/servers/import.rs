@@ -238,9 +238,26 @@ pub fn run(cx: &mut Cx, host: Option<&str>) -> Result<u8> {
         let rows: Vec<Value> = rows.iter().map(Row::to_json).collect();
         cx.out.json(&json!({"ok": true, "dryRun": dry, "servers": rows, "reloaded": told}))?;
     } else {
+        if rows.is_empty() {
+            note(&looked_at(&sources));
+        }
         cx.out.text(&text(&rows, dry))?;
     }
     Ok(0)
+}
+
+/// Where servers were looked for, and none found.
+fn looked_at(sources: &[Source]) -> String {
+    match sources {
+        [] => {
+            let hosts: Vec<&str> = HOSTS.iter().map(|h| h.title).collect();
+            format!("no configuration of another host was found; looked for those of {}", hosts.join(", "))
+        }
+        found => {
+            let files: Vec<String> = found.iter().map(|s| s.found.path.display().to_string()).collect();
+            format!("there is no server in {}", files.join(", "))
+        }
+    }
 }
 
 /// The files that the words and flags name.

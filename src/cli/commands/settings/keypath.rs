@@ -52,6 +52,16 @@ pub fn put(whole: &mut Value, key: &str, path: &[&str], value: Value) -> Result<
 /// # Errors
 /// `NotFound`, with the nearest name, when the object in force has no such member.
 pub fn member(row: &Value, key: &str, path: &[&str]) -> Result<Value> {
+    // A profile that is built in is there whatever files say of others; one of the same name replaces it.
+    if key == settings::SCRIPT_PROFILES.key()
+        && let Some(name) = path.first()
+        && row["value"].get(*name).is_none()
+        && let Some(built_in) =
+            row["displaced"].as_array().into_iter().flatten().rfind(|d| d["source"] == "default")
+        && built_in["value"].get(*name).is_some()
+    {
+        return member(built_in, key, path);
+    }
     let mut value = &row["value"];
     let mut so_far = key.to_owned();
     for name in path {
@@ -99,6 +109,21 @@ mod tests {
         for wrong in ["pool.max.more", "script.profiles.", "script.profiles..a", "script.profile.ci"] {
             assert_eq!(known(wrong).err().unwrap().kind(), ErrorKind::Usage, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_profile_that_is_built_in_is_shown_beside_those_of_files() {
+        let built_in = json!({"value": {"read": {"deno": ["--allow-read"]}, "ci": 1}, "source": "default"});
+        let row = json!({"value": {"ci": {"net": true}}, "source": "f:1", "displaced": [built_in]});
+        let shown = member(&row, "script.profiles", &["read", "deno"]).unwrap();
+        assert_eq!(shown["value"], json!(["--allow-read"]));
+        assert_eq!(
+            (&shown["source"], &shown["key"]),
+            (&json!("default"), &json!("script.profiles.read.deno"))
+        );
+        assert_eq!(member(&row, "script.profiles", &["ci", "net"]).unwrap()["source"], "f:1");
+        assert!(member(&row, "script.profiles", &["ci", "deno"]).is_err());
+        assert!(member(&row, "hooks", &["read"]).is_err(), "nothing else is kept beside");
     }
 
     #[test]
