@@ -375,12 +375,27 @@ pub static RESTARTED: Record = Record {
     fields: &[always("restarted", Shape::Integer, "how many instances were stopped")],
 };
 
+static TAKEN: Record = Record {
+    name: "Taken",
+    fields: &[
+        always("at", Shape::Integer, "when, in milliseconds since 1970"),
+        always("added", TEXTS, "servers that are new"),
+        always("removed", TEXTS, "servers that are gone"),
+        always("changed", TEXTS, "servers that are defined in another way"),
+    ],
+};
+
 /// `reload`.
 pub static RELOADED: Record = Record {
     name: "Reloaded",
     fields: &[
         always("key", Shape::Text, "the daemon's key now"),
         always("changed", Shape::Boolean, "the configuration was another than before"),
+        maybe(
+            "taken",
+            Shape::Record(&TAKEN),
+            "what the last change came to, which may have been noticed before",
+        ),
         always("socket", Shape::Text, "the unix socket now"),
         maybe("problem", Shape::Record(&ERROR), "why the configuration on disk is not the one in use"),
     ],

@@ -610,6 +610,9 @@ fn reload(daemon: &Daemon) -> Result<Done> {
         "changed": changed,
         "socket": current.socket,
     });
+    if let Some(taken) = daemon.taken() {
+        out["taken"] = taken;
+    }
     if let Some(problem) = &current.problem {
         out["problem"] = problem.to_json();
     }

@@ -8,13 +8,13 @@ use super::names::Names;
 use super::recording;
 use super::state::{Current, Daemon};
 use crate::api::info;
-use crate::config::{self, Config, LoadOptions};
+use crate::config::{self, Config, LoadOptions, ServerDef};
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::observe::{Event as Happened, kinds};
 use crate::proc;
 use crate::settings::{self, FlagValue, Layers, RuntimeValue, Settings, Taken};
-use crate::util::Env;
+use crate::util::{Env, now_ms};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -340,6 +340,7 @@ impl Life {
     /// Puts a configuration in force under its own names; the old names are kept for a while.
     fn apply(&mut self, before: &Current, next: Current) -> Result<()> {
         let key = next.config.key.clone();
+        let taken = difference(&before.config.servers, &next.config.servers);
         let mut names = match self.earlier.iter().position(|(names, _)| names.key == key) {
             // An edit that was undone: we have these names still.
             Some(at) => self.earlier.remove(at).0,
@@ -378,6 +379,7 @@ impl Life {
             file.rename(&info::log_path(&self.daemon.origin.dirs, &key));
         }
         log::info(format_args!("following the configuration: key {} is now {key}", before.config.key));
+        self.daemon.set_taken(taken);
         self.publish(&kinds::CONFIG_CHANGED, json!({"key": key}));
         Ok(())
     }
@@ -422,4 +424,25 @@ impl Life {
 /// The error of a daemon whose parts could not be started.
 pub fn no_thread(what: &str, e: &std::io::Error) -> Error {
     Error::new(Kind::Unavailable, format!("starting the daemon's {what}: {e}"))
+}
+
+/// The servers of which one list has another definition than the other, and the time of this look.
+fn difference(before: &[Arc<ServerDef>], now: &[Arc<ServerDef>]) -> Value {
+    let without = |list: &[Arc<ServerDef>], others: &[Arc<ServerDef>]| -> Vec<String> {
+        list.iter().filter(|a| others.iter().all(|b| a.name != b.name)).map(|a| a.name.clone()).collect()
+    };
+    // The place in its file is no part of what a server is.
+    let same = |a: &ServerDef, b: &ServerDef| {
+        let problem = |def: &ServerDef| def.problem.as_ref().map(|e| e.message().to_owned());
+        a.digest == b.digest
+            && (a.enabled, &a.description, &a.options) == (b.enabled, &b.description, &b.options)
+            && a.alias_of == b.alias_of
+            && problem(a) == problem(b)
+    };
+    let changed: Vec<&str> = now
+        .iter()
+        .filter(|a| before.iter().any(|b| a.name == b.name && !same(a, b)))
+        .map(|a| a.name.as_str())
+        .collect();
+    json!({"at": now_ms(), "added": without(now, before), "removed": without(before, now), "changed": changed})
 }

@@ -22,6 +22,7 @@ use crate::pool::Pool;
 use crate::proc;
 use crate::settings::{self, Settings};
 use crate::util::{self, Env};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -74,6 +75,7 @@ pub struct Daemon {
     pub activity: Activity,
     events: Sender<Event>,
     current: RwLock<Arc<Current>>,
+    taken: Mutex<Option<Value>>,
     stopping: AtomicBool,
 }
 
@@ -300,6 +302,7 @@ impl Daemon {
             activity: Activity::new(),
             events,
             current: RwLock::new(Arc::new(current)),
+            taken: Mutex::default(),
             stopping: AtomicBool::new(false),
         });
         daemon.pool.on_question(asks::unattributed(&daemon));
@@ -315,6 +318,16 @@ impl Daemon {
     pub fn set_current(&self, current: Current) {
         self.places.set_limit(max_connections(&current.settings));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(current);
+    }
+
+    /// What was last taken over from the configuration while the daemon ran: the `taken` of `reload`.
+    pub fn taken(&self) -> Option<Value> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers what was taken over just now.
+    pub fn set_taken(&self, taken: Value) {
+        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
     }
 
     /// A place for whoever comes; where all are taken, a connection that does nothing gives its own

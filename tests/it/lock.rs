@@ -161,6 +161,7 @@ fn a_lock_with_a_conflict_in_it_is_written_anew_and_said_by_who_reads_it() {
     world.mcpx(["check"]).status(65).stderr_has("mcpx lock writes it anew").check();
     world.mcpx(["lock", "fake"]).status(65).stderr_has("without names").check();
     world.mcpx(["lock"]).stdout_has("wrote").stderr_has("it is written anew").check();
-    assert_eq!(lock(&world)["servers"]["fake"]["tools"][0]["name"], "one");
+    let tools = lock(&world)["servers"]["fake"]["tools"].take();
+    assert!(tools.as_array().unwrap().iter().any(|tool| tool["name"] == "one"), "{tools}");
     world.mcpx(["check"]).stdout_has("locked").check();
 }

@@ -3,7 +3,8 @@
 use super::super::command::{Command, Group, Rest, example};
 use super::super::cx::Cx;
 use crate::error::{Error, Kind, Result};
-use serde_json::json;
+use crate::util::iso8601;
+use serde_json::{Value, json};
 
 /// The command.
 pub static COMMAND: Command = Command {
@@ -45,10 +46,28 @@ fn run(cx: &mut Cx) -> Result<u8> {
     } else if !applied {
         cx.out.line("the daemon goes on with its last good configuration")?;
     } else if answer["changed"].as_bool() == Some(true) {
-        cx.out.line("the daemon follows the new configuration")?;
+        cx.out.line(&format!("the daemon follows the new configuration{}", servers(&answer["taken"])))?;
+    } else if let Some(at) = answer["taken"]["at"].as_u64() {
+        // The daemon looks by itself, and may have been faster than the request.
+        let at = iso8601(at);
+        let time = at.get(11..19).unwrap_or(&at);
+        cx.out.line(&format!("already taken over at {time} UTC{}", servers(&answer["taken"])))?;
     } else {
         cx.out.line("the configuration is as it was")?;
     }
     // What was asked for was not done, though nothing was lost.
     Ok(if applied { 0 } else { Kind::Config.row().exit })
+}
+
+/// What became of which servers, behind what is said; nothing when it was settings that changed.
+fn servers(taken: &Value) -> String {
+    let mut out = String::new();
+    for verb in ["added", "removed", "changed"] {
+        let names: Vec<&str> =
+            taken[verb].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if !names.is_empty() {
+            out.push_str(&format!("; {verb}: {}", names.join(", ")));
+        }
+    }
+    out
 }

@@ -91,6 +91,25 @@ fn a_broken_edit_keeps_the_last_good_configuration_and_is_told() {
 }
 
 #[test]
+fn a_reload_says_what_was_taken_over_and_when_it_was_so_before() {
+    let running = Running::new(&one_server(&json!({})));
+    let client = running.client();
+    assert_eq!(client.json("POST", "/v1/reload", None).unwrap().get("taken"), None);
+    let other = json!({"mcpServers": {"other": {"command": "other"}}, "transport": {"tcp": false}});
+    running.home.write(&other.to_string());
+    // The daemon may have noticed by itself before: what was taken over is the same.
+    let taken = client.json("POST", "/v1/reload", None).unwrap()["taken"].take();
+    assert_eq!(taken["added"], json!(["other"]), "{taken}");
+    assert_eq!(taken["removed"].as_array().unwrap().len(), 1, "{taken}");
+    let again = client.json("POST", "/v1/reload", None).unwrap();
+    assert_eq!((&again["changed"], &again["taken"]), (&json!(false), &taken));
+    let other = json!({"mcpServers": {"other": {"command": "third"}}, "transport": {"tcp": false}});
+    running.home.write(&other.to_string());
+    let taken = client.json("POST", "/v1/reload", None).unwrap()["taken"].take();
+    assert_eq!((&taken["changed"], &taken["added"]), (&json!(["other"]), &json!([])), "{taken}");
+}
+
+#[test]
 fn a_removed_server_stops_and_a_new_one_serves() {
     let running = Running::new(&one_server(&json!({})));
     let client = running.client();

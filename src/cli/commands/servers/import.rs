@@ -239,7 +239,7 @@ pub fn run(cx: &mut Cx, host: Option<&str>) -> Result<u8> {
         cx.out.json(&json!({"ok": true, "dryRun": dry, "servers": rows, "reloaded": told}))?;
     } else {
         if rows.is_empty() {
-            note(&looked_at(&sources));
+            cx.out.line(&looked_at(&sources))?;
         }
         cx.out.text(&text(&rows, dry))?;
     }

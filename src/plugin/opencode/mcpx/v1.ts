@@ -114,8 +114,16 @@ export interface EventRecord {
 export interface Reloaded {
   key: string;
   changed: boolean;
+  taken?: Taken;
   socket: string;
   problem?: ErrorRecord;
+}
+
+export interface Taken {
+  at: number;
+  added: string[];
+  removed: string[];
+  changed: string[];
 }
 
 export interface Resolved {
