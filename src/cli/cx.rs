@@ -455,8 +455,10 @@ pub fn nothing_configured(world: &World) -> String {
 
 /// This binary's own path.
 pub fn own_path() -> Result<PathBuf> {
-    let path = std::env::current_exe()
-        .map_err(|e| Error::new(Kind::Unavailable, format!("finding the path of this binary: {e}")))?;
+    let path = crate::proc::own_program().map_err(|e| {
+        Error::new(Kind::Unavailable, format!("finding the path of this binary: {e}"))
+            .hint("mount /proc, or start mcpx by its absolute path")
+    })?;
     // After an upgrade in place Linux appends a mark to the old binary's path; the new one is where it was.
     match path.to_str().and_then(|p| p.strip_suffix(" (deleted)")) {
         Some(upgraded) if Path::new(upgraded).exists() => Ok(PathBuf::from(upgraded)),

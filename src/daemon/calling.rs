@@ -249,7 +249,7 @@ impl Asking {
         }
         task.asks();
         if let Some(early) = &self.early {
-            early(&asks::input_required(&task, &open));
+            early(&asks::input_required(&task, &open, daemon.origin.is_inside()));
         }
     }
 
@@ -351,7 +351,8 @@ pub fn result(daemon: &Daemon, wanted: &Awaited, asker: &Asker<'_>) -> Result<Do
     match task.wait(wanted.wait_ms.map(Duration::from_millis), asker.cancel, &open) {
         Waited::Finished(outcome) => outcome.map(Done::Tool),
         Waited::Asked => {
-            let error = asks::input_required(&task, &daemon.questions.list(Some(&task.id)));
+            let open = daemon.questions.list(Some(&task.id));
+            let error = asks::input_required(&task, &open, daemon.origin.is_inside());
             Ok(Done::Response(asked(&error)))
         }
         Waited::Working => Err(Error::new(Kind::Timeout, format!("task {} is not over yet", task.id))

@@ -35,7 +35,7 @@ pub fn start(daemon: &Daemon, run: &Run, own: Vec<(&'static str, OsString)>, std
         }
         Run::Shell(text) => (find_program(OsStr::new("sh"), &env, &cwd)?, vec!["-c".into(), text.into()]),
         Run::Script(script) => {
-            let own = std::env::current_exe().map_err(|e| {
+            let own = proc::own_program().map_err(|e| {
                 Error::new(Kind::Unavailable, format!("finding the path of this binary: {e}"))
             })?;
             (own, vec!["run".into(), script.into()])

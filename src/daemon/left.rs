@@ -132,7 +132,7 @@ impl Guard {
         env.remove(proc::MARK);
         proc::spawn(Spawn {
             // The very file that runs, also when another has taken its path.
-            program: "/proc/self/exe".into(),
+            program: proc::same_program(),
             args: vec!["guard".into(), self.pid.to_string().into(), self.start_ticks.to_string().into()],
             env: env.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             stdin: Io::Piped,

@@ -127,8 +127,12 @@ impl Names {
     pub fn publish(&self, info: &DaemonInfo) -> Result<()> {
         let text = serde_json::to_vec_pretty(info)
             .map_err(|e| Error::new(Kind::Internal, format!("writing the info file: {e}")))?;
-        util::write_atomic(&self.info, &text, 0o600, false)
-            .map_err(|e| Error::new(Kind::Unavailable, format!("writing {}: {e}", self.info.display())))
+        util::write_atomic(&self.info, &text, 0o600, false).map_err(|e| {
+            Error::new(Kind::Unavailable, format!("writing {}: {e}", self.info.display())).hint(
+                "make room there, or set MCPX_STATE_DIR to a directory that can be written; \
+                 a command with --no-daemon needs neither",
+            )
+        })
     }
 
     /// Removes the files, so that nobody new finds the daemon; who is connected stays, and so does the lock.

@@ -175,6 +175,11 @@ impl Current {
 }
 
 impl Origin {
+    /// Whether it lives inside one command (`--no-daemon`) and ends with it.
+    pub fn is_inside(&self) -> bool {
+        self.dirs.state != self.lasting.state
+    }
+
     /// This process.
     pub fn new(detached: bool, dirs: Dirs, lasting: Dirs, env: Env) -> Origin {
         let pid = std::process::id();

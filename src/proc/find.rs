@@ -1,6 +1,7 @@
 //! Finds a program the way a shell does, and says what it searched when it
 //! finds none. Starts nothing.
 
+use super::ourselves::{LINK, own_program};
 use crate::error::{Error, Kind, Result};
 use crate::util::Env;
 use std::ffi::OsStr;
@@ -23,6 +24,9 @@ pub fn find_program(name: &OsStr, env: &Env, cwd: &Path) -> Result<PathBuf> {
         let path = cwd.join(name);
         return match usable(&path) {
             Ok(()) => Ok(path),
+            // A definition that stands for mcpx itself, on a machine without /proc.
+            Err(Unusable::Missing) if path == Path::new(LINK) => own_program()
+                .map_err(|e| Error::new(Kind::Unavailable, format!("finding this very program: {e}"))),
             Err(Unusable::Missing) => {
                 Err(Error::new(Kind::Unavailable, format!("there is no program {}", path.display())))
             }

@@ -2,23 +2,16 @@
 //! streams, one message a line. Knows nothing of mcpx itself: it is a server as
 //! any other, small enough to try everything on.
 
-use super::demo_tools;
+use super::fault::INTERNAL_ERROR;
+use super::lines::{self, Lines, Output, failure, success};
+use super::{demo_offers, demo_tools};
+use crate::mcp::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::proc::thread;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// The revisions of the protocol that begin with `initialize`, newest first.
-const REVISIONS: [&str; 5] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
-
-/// JSON-RPC 2.0's codes.
-const PARSE_ERROR: i64 = -32700;
-const INVALID_REQUEST: i64 = -32600;
-const METHOD_NOT_FOUND: i64 = -32601;
-const INVALID_PARAMS: i64 = -32602;
-const INTERNAL_ERROR: i64 = -32603;
 
 /// The cursor of the second page of tools.
 const SECOND_PAGE: &str = "2";
@@ -29,36 +22,18 @@ const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAABlBMVEUfO
 /// Serves until `input` ends or `output` can no longer be written, and returns
 /// the process's exit code: 0, or 1 when reading failed. A call that is still
 /// working then is given up, as the protocol's way of stopping a server wants.
-pub fn run(mut input: impl BufRead, output: impl Write + Send + 'static) -> u8 {
+pub fn run(input: impl BufRead, output: impl Write + Send + 'static) -> u8 {
     let server = Arc::new(Server {
-        output: Mutex::new(Box::new(output)),
+        output: Output::new(output),
         count: Mutex::new(0),
         working: Mutex::new(HashMap::new()),
     });
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match input.read_until(b'\n', &mut line) {
-            Ok(0) => return 0,
-            Ok(_) => {}
-            Err(_) => return 1,
-        }
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        let sent = match serde_json::from_slice::<Value>(&line) {
-            Ok(message) => server.take(&message),
-            Err(e) => server.send(&failure(&Value::Null, PARSE_ERROR, &format!("not JSON: {e}"))),
-        };
-        if sent.is_err() {
-            return 0;
-        }
-    }
+    lines::serve(&server, input, u64::MAX)
 }
 
 /// What the threads of one server share.
 struct Server {
-    output: Mutex<Box<dyn Write + Send>>,
+    output: Output,
     count: Mutex<i64>,
     /// The slow calls at work, by their request's id as JSON text.
     working: Mutex<HashMap<String, Arc<Stop>>>,
@@ -76,52 +51,37 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Server {
-    /// Writes one message whole, so that no two mix.
-    fn send(&self, message: &Value) -> std::io::Result<()> {
-        let mut line = message.to_string();
-        line.push('\n');
-        let mut output = lock(&self.output);
-        output.write_all(line.as_bytes())?;
-        output.flush()
+impl Lines for Server {
+    fn output(&self) -> &Output {
+        &self.output
     }
 
-    /// Acts on one message. An error means that the output is gone.
-    fn take(self: &Arc<Server>, message: &Value) -> std::io::Result<()> {
-        let id = message.get("id");
-        let Some(method) = message.get("method").and_then(Value::as_str) else {
-            // An answer: this server asks nothing, so there is nobody to give it to.
-            if message.get("result").is_some() || message.get("error").is_some() {
-                return Ok(());
-            }
-            let text = "a message is an object with a method";
-            return self.send(&failure(id.unwrap_or(&Value::Null), INVALID_REQUEST, text));
-        };
-        let params = message.get("params").unwrap_or(&Value::Null);
-        let Some(id) = id else {
-            if method == "notifications/cancelled" {
-                self.cancel(&params["requestId"]);
-            }
-            return Ok(());
-        };
-        if !id.is_string() && !id.is_number() {
-            return self.send(&failure(&Value::Null, INVALID_REQUEST, "an id is a string or a number"));
-        }
-        match method {
-            "initialize" => self.send(&success(id, initialize(params))),
-            "ping" => self.send(&success(id, json!({}))),
-            "tools/list" => self.send(&list(id, params)),
-            "tools/call" => self.call(id, params),
-            _ => self.send(&failure(id, METHOD_NOT_FOUND, &format!("no such method: {method}"))),
-        }
+    fn request(self: &Arc<Server>, id: &Value, method: &str, params: &Value) -> std::io::Result<()> {
+        self.send(&match method {
+            "initialize" => success(id, initialize(params)),
+            "ping" => success(id, json!({})),
+            "tools/list" => list(id, params),
+            "tools/call" => return self.call(id, params),
+            _ => match demo_offers::answer(method, params) {
+                Some(Ok(result)) => success(id, result),
+                Some(Err((code, message))) => failure(id, code, &message),
+                None => failure(id, METHOD_NOT_FOUND, &format!("no such method: {method}")),
+            },
+        })
     }
 
-    fn cancel(&self, id: &Value) {
+    fn cancelled(&self, id: &Value) {
         // Taken out at once: the id is free again for another call.
         if let Some(stop) = lock(&self.working).remove(&id.to_string()) {
             *lock(&stop.asked) = true;
             stop.changed.notify_all();
         }
+    }
+}
+
+impl Server {
+    fn send(&self, message: &Value) -> std::io::Result<()> {
+        self.output.send(message)
     }
 
     fn call(self: &Arc<Server>, id: &Value, params: &Value) -> std::io::Result<()> {
@@ -218,14 +178,6 @@ impl Server {
     }
 }
 
-fn success(id: &Value, result: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "result": result})
-}
-
-fn failure(id: &Value, code: i64, message: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
-}
-
 /// A result that is one text.
 fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
@@ -242,14 +194,14 @@ fn structured(value: Value) -> Value {
 }
 
 fn initialize(params: &Value) -> Value {
-    let asked = params["protocolVersion"].as_str().unwrap_or_default();
-    let revision = REVISIONS.into_iter().find(|r| *r == asked).unwrap_or(REVISIONS[0]);
-    json!({
-        "protocolVersion": revision,
-        "capabilities": {"tools": {"listChanged": false}},
-        "serverInfo": {"name": "mcpx-demo", "title": "mcpx demonstration server", "version": env!("CARGO_PKG_VERSION")},
-        "instructions": "A demonstration server: tools to try a client on, some of them awkward on purpose."
-    })
+    let own = json!({"name": "mcpx-demo", "title": "mcpx demonstration server", "version": env!("CARGO_PKG_VERSION")});
+    let mut result = lines::initialize(params, &own);
+    for (name, capability) in demo_offers::capabilities() {
+        result["capabilities"][name] = capability;
+    }
+    result["instructions"] =
+        "A demonstration server: tools to try a client on, some of them awkward on purpose.".into();
+    result
 }
 
 fn list(id: &Value, params: &Value) -> Value {
@@ -340,6 +292,7 @@ fn forecast(arguments: &Value) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::jsonrpc::{INVALID_REQUEST, PARSE_ERROR};
     use std::io::{BufReader, Cursor, PipeReader, PipeWriter};
 
     /// Writes into a buffer that the test keeps.
@@ -413,7 +366,7 @@ mod tests {
             "7",
             "[]",
             r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":5,"method":"resources/list"}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"no/such"}"#,
             r#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"nope"}}"#,
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":[1]}}"#,
             r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,

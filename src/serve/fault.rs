@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// JSON-RPC: a bug of the answering side.
-const INTERNAL_ERROR: i64 = -32603;
+pub const INTERNAL_ERROR: i64 = -32603;
 /// MCP 2026-07-28: a header says something else than the message.
 pub const HEADER_MISMATCH: i64 = -32020;
 /// MCP 2026-07-28: the host did not declare what the request needs.

@@ -70,3 +70,15 @@ fn without_a_runtime_the_demonstration_says_so_and_uses_a_shell_script() {
     assert!(!text.contains("mcpx exec '"), "{text}");
     assert!(world.processes().is_empty(), "{text}");
 }
+
+#[test]
+fn the_examples_of_resources_and_prompts_do_what_they_say() {
+    let world = World::demo();
+    let hello = "Hello to whoever reads this from the demonstration server.";
+    world.mcpx(["resources", "read", "demo", "demo://greeting"]).stdout(hello).check();
+    world
+        .mcpx(["prompts", "get", "demo.greet", "name=Ada"])
+        .run()
+        .says(&["Greet Ada in one friendly sentence."]);
+    world.mcpx(["prompts", "complete", "demo.greet", "name", "A"]).stdout("Ada\nAlan\n").check();
+}

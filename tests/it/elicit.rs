@@ -190,3 +190,12 @@ fn mistyped_words_get_help() {
     world.mcpx(["task", "result", "t-0"]).status(2).stderr_has("t-0").check();
     world.mcpx(["call", "--interactive", "fake.echo", "text=x"]).status(2).stderr_has("terminal").check();
 }
+
+#[test]
+fn a_question_without_a_daemon_does_not_promise_that_it_can_be_answered() {
+    let world = World::fake(&[]);
+    let command = ["--json", "--no-daemon", "call", "fake.ask", &seats()];
+    let said = world.mcpx(command).status(75).any_stderr().run().json()["error"]["message"].to_string();
+    assert!(said.contains("Which seats?") && said.contains("--interactive"), "{said}");
+    assert!(!said.contains("mcpx elicit") && !said.contains("mcpx task"), "{said}");
+}

@@ -10,6 +10,7 @@ mod adapters;
 mod apis;
 mod artifacts;
 mod autostart;
+mod bare;
 mod big;
 mod browsers;
 mod call;

@@ -419,3 +419,44 @@ fn options_come_before_variables_and_those_before_defaults() {
         assert!(told[2]["problems"][0].as_str().unwrap().contains("minimal, standard, full"), "{}", told[2]);
     }
 }
+
+#[test]
+fn the_log_is_read_counted_and_written_to_over_v1() {
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    let call = |method: &str, params: Value| json!({"do": "call", "dir": world.dir(), "method": method, "params": params});
+    for (n, runtime) in RUNTIMES.into_iter().enumerate() {
+        let tool = format!("tool-{n}");
+        let record = json!({
+            "source": "plugin", "event": "tool.finished", "tool": tool, "session": "s", "call": "c",
+            "data": {"ms": 12.5, "harness": "test"},
+        });
+        let answers = steps(
+            runtime,
+            &world,
+            json!({}),
+            &[
+                call("postLog", record),
+                call("stats", json!({"about": "calls", "server": ["demo"]})),
+                call("log", json!({"event": ["call"], "server": ["demo"], "since": "1h", "limit": 5})),
+                call("log", json!({"limit": "many"})),
+            ],
+        );
+        assert!(answers[0].get("error").is_none(), "{runtime:?}: {}", answers[0]);
+        let (stats, log) = (&answers[1], &answers[2]);
+        assert_eq!((&stats["rows"][0]["tool"], &stats["rows"][0]["calls"]), (&json!("demo.echo"), &json!(1)));
+        assert_eq!(log["records"][0]["tool"], "echo", "{runtime:?}: {log}");
+        assert_eq!(answers[3]["error"]["status"], 400, "{runtime:?}: {}", answers[3]);
+        // What was written is found by everybody.
+        let found = wait_until("the record", || {
+            let log = world.mcpx(["--json", "log", "--tool", &tool]).any_stderr().run().json_lines();
+            log.first().cloned()
+        });
+        assert_eq!(
+            (&found["event"], &found["source"]),
+            (&json!("tool.finished"), &json!("plugin")),
+            "{found}"
+        );
+        assert_eq!(found["session"], "s");
+    }
+}

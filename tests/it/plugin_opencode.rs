@@ -1,6 +1,6 @@
 //! The plugin in a real opencode, driven by a model whose answers a test writes.
 
-use crate::harness::{Runtime, World, tools};
+use crate::harness::{Runtime, World, tools, wait_until};
 use mcpx::script::env::{Setter, VARIABLES};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +50,12 @@ fn run(world: &World, dir: &str, steps: Value) -> Value {
 fn output(answer: &Value, run: usize, call: usize) -> String {
     let call = &answer["results"][run]["calls"][call];
     call["output"].as_str().unwrap_or_else(|| panic!("{call}\n{answer:#}")).to_owned()
+}
+
+/// The JSON at the head of a tool's answer; behind it may stand which daemon gave it.
+fn document(text: &str) -> Value {
+    let first = serde_json::Deserializer::from_str(text).into_iter().next();
+    first.and_then(Result::ok).unwrap_or_else(|| panic!("no JSON: {text}"))
 }
 
 /// The variables of mcpx that a shell showed.
@@ -158,6 +164,7 @@ fn a_shell_of_the_editor_gets_what_the_table_says_and_each_session_its_own_serve
 #[test]
 fn the_tools_need_no_binary_and_a_choice_is_confirmed_and_remembered() {
     let world = World::new().with(Runtime::Bun).env("MCPX_PLUGIN_HEADLESS", "off");
+    project(&world, "c", json!({"backend": "cli", "tools": "on", "bin": env!("CARGO_BIN_EXE_mcpx")}));
     project(&world, "a", json!({}));
     project(&world, "b", json!({}));
     std::fs::create_dir_all(world.dir().join("between")).unwrap();
@@ -178,6 +185,9 @@ fn the_tools_need_no_binary_and_a_choice_is_confirmed_and_remembered() {
                     tool("mcpx_observe", json!({"what": "events"})),
                     tool("mcpx_observe", json!({"what": "status"})),
                     tool("mcpx_exec", json!({"code": "return 6 * 7"})),
+                    tool("mcpx_exec", json!({"code": "return await demo.echo({text: 'seen'})"})),
+                    tool("mcpx_observe", json!({"what": "log", "server": "demo", "since": "1h"})),
+                    tool("mcpx_observe", json!({"what": "stats", "about": "slowest", "limit": 1})),
                 ]),
             ),
             run(
@@ -192,6 +202,14 @@ fn the_tools_need_no_binary_and_a_choice_is_confirmed_and_remembered() {
                     tool("mcpx_daemon_status", json!({})),
                 ]),
             ),
+            run(
+                &world,
+                "c",
+                json!([
+                    tool("mcpx_observe", json!({"what": "log", "server": "demo"})),
+                    tool("mcpx_observe", json!({"what": "stats"})),
+                ]),
+            ),
         ],
     );
     assert!(output(&answer, 0, 0).starts_with("demo  14 tools"), "{answer:#}");
@@ -200,6 +218,29 @@ fn the_tools_need_no_binary_and_a_choice_is_confirmed_and_remembered() {
     assert!(output(&answer, 0, 3).contains("daemon.started"), "{answer:#}");
     assert!(output(&answer, 0, 4).contains("a/.mcpx.json"), "{answer:#}");
     assert!(output(&answer, 0, 5).starts_with("42"), "{answer:#}");
+    // The real log, and what it comes to; the same with the binary alone.
+    for log in [output(&answer, 0, 7), output(&answer, 2, 0)] {
+        let log = document(&log);
+        let call = log["records"].as_array().unwrap().iter().find(|r| r["event"] == "call.finished");
+        assert_eq!(call.unwrap_or_else(|| panic!("{log:#}"))["tool"], "echo", "{log:#}");
+    }
+    let stats = document(&output(&answer, 0, 8));
+    assert_eq!((&stats["about"], stats["rows"].as_array().unwrap().len()), (&json!("slowest"), 1), "{stats}");
+    assert!(output(&answer, 2, 1).contains("demo.echo"), "{answer:#}");
+    // And how long the editor's own tools took is in it, under the editor's session.
+    let timed: Vec<Value> = wait_until("the tools' times to be in the log", || {
+        let log =
+            world.mcpx(["--json", "log", "--event", "tool.finished", "--limit", "0"]).any_stderr().run();
+        let rows = log.json_lines();
+        (rows.iter().filter(|r| r["tool"] == "mcpx_exec").count() >= 2).then_some(rows)
+    });
+    for row in &timed {
+        assert!(row["source"] == "plugin" && row["session"].is_string() && row["call"].is_string(), "{row}");
+        assert!(
+            row["data"]["ms"].as_f64().is_some_and(|ms| ms > 0.0) || row["ms"].as_f64().is_some(),
+            "{row}"
+        );
+    }
 
     let listed = output(&answer, 1, 2);
     assert!(listed.contains("0  ") && listed.contains("1  ") && listed.contains("a guess"), "{listed}");

@@ -353,22 +353,23 @@ fn row(id: &str, question: &Question, about: &About, limit: Duration) -> Value {
     row
 }
 
-/// The error of a caller whose call goes on as a task while its server waits for answers.
-pub fn input_required(task: &tasks::Task, questions: &[Value]) -> Error {
-    let text = text(task, questions);
+/// The error of a caller whose call goes on as a task while its server waits for answers;
+/// where the daemon ends with the command (`passing`) nobody can give any.
+pub fn input_required(task: &tasks::Task, questions: &[Value], passing: bool) -> Error {
+    let text = text(task, questions, passing);
     let body = json!({"inputRequired": {"callId": task.id, "server": task.server, "tool": task.tool,
         "questions": questions, "text": text}});
     Error::new(Kind::InputRequired, text).server(&task.server).tool(&task.tool).raw(body)
 }
 
 /// What a person reads: the questions, how each is answered, and where the result will be.
-fn text(task: &tasks::Task, questions: &[Value]) -> String {
+fn text(task: &tasks::Task, questions: &[Value], passing: bool) -> String {
     let mut text = format!("{}.{} asks before it goes on:", task.server, task.tool);
     for question in questions {
         let id = question["id"].as_str().unwrap_or_default();
         let message = question["message"].as_str().unwrap_or_default();
         text.push_str(&format!("\n{message}"));
-        if question["mode"] == "request" {
+        if question["mode"] == "request" || passing {
             continue;
         }
         match question["url"].as_str() {
@@ -381,7 +382,12 @@ fn text(task: &tasks::Task, questions: &[Value]) -> String {
         }
         text.push_str(&format!("\n  or not: mcpx elicit decline {id}"));
     }
-    text.push_str(&format!("\nthe result: mcpx task result {}", task.id));
+    text.push_str(&match passing {
+        true => "\nwith --no-daemon nobody can answer later: --interactive asks here, elicit.rules answer \
+                 without a person, and a daemon keeps the question"
+            .to_owned(),
+        false => format!("\nthe result: mcpx task result {}", task.id),
+    });
     text
 }
 

@@ -301,7 +301,7 @@ class Adapter {
     const ran = await this.finder.run(["--json", ...args], { cwd: directory, env, input, signal });
     let answer: any;
     try {
-      answer = JSON.parse(ran.stdout);
+      answer = parsed(ran.stdout);
     } catch {
       throw new DaemonError(ran.stderr.trim() || `${bin} ended with ${ran.code}`);
     }
@@ -378,10 +378,11 @@ class Adapter {
         async (args: { what?: string; server?: string; about?: string; since?: string; limit?: number }, context) => {
           const { what = "status", server, since, limit = this.limits.rows } = args;
           const about = args.about || "calls";
-          const flags = [...(server ? ["--server", server] : []), ...(since ? ["--since", since] : [])];
+          const flags = [...(server ? ["--server", server] : []), ...(since ? ["--since", since] : []), "--limit", String(limit)];
+          const narrowed = { ...(server && { server: [server] }), ...(since && { since }), limit };
           const all: Record<string, [(found: Found) => Promise<unknown>, string[]]> = {
-            log: [(found) => get(found, "/v1/log", { server, since, limit }), ["log", ...flags]],
-            stats: [(found) => get(found, "/v1/stats", { about, server, since, limit }), ["stats", about, ...flags]],
+            log: [(found) => found.client!.log(narrowed), ["log", ...flags]],
+            stats: [(found) => found.client!.stats({ about, ...narrowed }), ["stats", about, ...flags]],
             events: [(found) => found.client!.events({ ...(server && { server: [server] }) }), ["status"]],
             status: [(found) => found.client!.status(), ["status"]],
           };
@@ -509,6 +510,18 @@ function declarations(answer: any): unknown {
   if (!Array.isArray(answer?.types)) return answer?.schemas ?? answer;
   const failed: any[] = answer.errors ?? [];
   return [...answer.types.map((t: any) => t.typescript), ...failed.map((f) => `// ${f.server}: ${f.error?.message}`)].join("\n");
+}
+
+/** What the binary printed: one document, or one a line, as the log is. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const lines = text.split("\n").filter((line) => line !== "");
+    // Nothing was found, or one broken document is one all the same.
+    if (lines.length === 1) throw error;
+    return { records: lines.map((line) => JSON.parse(line)) };
+  }
 }
 
 function outcome(answer: any): string {
