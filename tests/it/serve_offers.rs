@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The everything server, and one that has nothing but tools.
 fn everything() -> World {
-    World::demo().server("ev", tools::npm_server("everything", &["stdio"]))
+    World::fake(&[]).server("ev", tools::npm_server("everything", &["stdio"]))
 }
 
 /// The server that the conformance suite's scenarios are passed through to.
@@ -149,14 +149,14 @@ fn what_a_server_logs_in_a_call_reaches_the_host_that_called() {
 
 #[test]
 fn nothing_is_started_to_hear_that_it_has_no_resources() {
-    let world = World::demo();
+    let world = World::fake(&[]);
     let mut host = Host::greeted(&world, &["--passthrough"]);
     let _ = host.ask("tools/list", json!({}));
     let _ = world.mcpx(["stop"]).run();
     wait_until("the server to end", || {
-        (!world.processes().iter().any(|p| p.args.iter().any(|a| a == "demo-server"))).then_some(())
+        (!world.processes().iter().any(|p| p.args[0].ends_with("fake-mcp"))).then_some(())
     });
     assert_eq!(host.ask("resources/list", json!({}))["resources"], json!([]));
     assert_eq!(host.ask("prompts/list", json!({}))["prompts"], json!([]));
-    assert!(!world.processes().iter().any(|p| p.args.iter().any(|a| a == "demo-server")));
+    assert!(!world.processes().iter().any(|p| p.args[0].ends_with("fake-mcp")));
 }
