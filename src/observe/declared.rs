@@ -52,12 +52,22 @@ const CONSUMER: &[&str] = &["events", "servers", "command", "script", "session",
 
 /// The declared hooks, by name.
 pub fn hooks(settings: &Settings) -> Vec<Declaration> {
-    all(&settings.get(&settings::HOOKS), HOOK)
+    hooks_in(&settings.get(&settings::HOOKS))
+}
+
+/// The hooks that a value of `hooks` declares, by name.
+pub fn hooks_in(value: &Value) -> Vec<Declaration> {
+    all(value, HOOK)
 }
 
 /// The declared consumers, by name.
 pub fn consumers(settings: &Settings) -> Vec<Declaration> {
-    all(&settings.get(&settings::EVENTS_CONSUMERS), CONSUMER)
+    consumers_in(&settings.get(&settings::EVENTS_CONSUMERS))
+}
+
+/// The consumers that a value of `events.consumers` declares, by name.
+pub fn consumers_in(value: &Value) -> Vec<Declaration> {
+    all(value, CONSUMER)
 }
 
 fn all(value: &Value, fields: &[&str]) -> Vec<Declaration> {

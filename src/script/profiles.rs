@@ -137,6 +137,11 @@ pub fn look_up(word: &str, defined: &Map<String, Value>) -> Result<Profile> {
     Err(error.hint(format!("{guess}there are {}; define it under script.profiles.{word}", known.join(", "))))
 }
 
+/// What is wrong with the profiles that a value of `script.profiles` defines.
+pub fn faults(value: &Value) -> Vec<Error> {
+    value.as_object().into_iter().flatten().filter_map(|(name, value)| read(name, value).err()).collect()
+}
+
 fn read(name: &str, value: &Value) -> Result<Profile> {
     let wrong = |place: &str, what: &str| {
         Err(Error::new(Kind::Config, format!("script.profiles.{name}{place}: {what}")))

@@ -639,3 +639,35 @@ fn a_long_value_widens_no_row_and_built_in_profiles_stay() {
     world.mcpx(["settings", "get", "script.profiles.ci.deno"]).stdout_has("--allow-net").check();
     world.mcpx(["settings", "get", "script.profiles.none"]).status(2).any_stderr().check();
 }
+
+#[test]
+fn what_could_never_be_used_is_refused_and_told() {
+    let world = World::new();
+    for (key, value, what) in [
+        ("hooks", r#"{"h":{"event":["call"],"command":["true"]}}"#, "unknown field"),
+        ("hooks.h.command", "true", "list of words"),
+        ("script.profiles.zz.deno", "5", "list of flags"),
+        ("script.profiles.ci.bogus", "1", "expected one of deno"),
+        ("events.consumers.c.session", "s", "needs"),
+    ] {
+        world.mcpx(["settings", "set", key, value]).status(2).stderr_has(what).check();
+    }
+    assert!(!world.dir().join(".mcpx.json").exists());
+    world.write(
+        ".mcpx.json",
+        r#"{
+  "hooks": {"bad": {"event": ["call"]}, "gone": {"command": ["no-such-program-at-all"]}},
+  "events": {"consumers": {"c": {"script": "./none.ts"}}},
+  "script": {"profiles": {"zz": {"deno": 5}}}
+}"#,
+    );
+    world.mcpx(["config"]).run().says(&[
+        "PROBLEMS",
+        ".mcpx.json:2: hooks.bad has",
+        ".mcpx.json:4: script.profiles.zz.deno",
+    ]);
+    let doctor = world.mcpx(["doctor", "--no-servers"]).any_stderr().output();
+    doctor.says(&["hooks.bad", "no-such-program-at-all", "none.ts", "script.profiles.zz"]);
+    // What is wrong already keeps nobody from setting another.
+    world.mcpx(["settings", "set", "script.profiles.ci.deno", "[]"]).stdout_has("changed in").check();
+}

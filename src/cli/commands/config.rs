@@ -4,6 +4,7 @@ use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::{Cx, World};
 use super::super::out::note;
+use super::super::unusable;
 use super::settings::quoted;
 use crate::config::{Config, schema, search_path};
 use crate::error::{Error, Kind, Result};
@@ -139,6 +140,7 @@ fn overview(cx: &mut Cx) -> Result<u8> {
     let chosen = selected(world);
     let changed = world.settings.iter().filter(|row| row.source != Source::Default).count();
     let faulty: Vec<_> = config.servers.iter().filter_map(|s| Some((s, s.problem.as_ref()?))).collect();
+    let unusable = unusable::in_force(&world.settings);
     let off = config.servers.iter().filter(|s| !s.enabled).count();
     if cx.json() {
         let described: Vec<Value> = presets
@@ -162,6 +164,7 @@ fn overview(cx: &mut Cx) -> Result<u8> {
                 "problem": s.problem.as_ref().map(Error::to_json),
             })).collect::<Vec<_>>(),
             "presets": described,
+            "problems": unusable.iter().map(Error::to_json).collect::<Vec<_>>(),
             "warnings": config.warnings,
             "settings": changed,
         });
@@ -188,9 +191,10 @@ fn overview(cx: &mut Cx) -> Result<u8> {
         let _ = write!(text, "; in effect: {}", chosen.join(", "));
     }
     let _ = writeln!(text, "\nsettings  {changed} not at their default; mcpx config --sources lists them");
-    if !faulty.is_empty() {
+    if !faulty.is_empty() || !unusable.is_empty() {
         text.push_str("\nPROBLEMS\n");
-        lines(&mut text, faulty.iter().map(|(_, e)| e.message().to_owned()));
+        let each = faulty.iter().map(|(_, e)| *e).chain(&unusable);
+        lines(&mut text, each.map(|e| e.message().to_owned()));
     }
     if !config.warnings.is_empty() {
         text.push_str("\nWARNINGS\n");

@@ -7,6 +7,7 @@ use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
 use super::super::out::note;
 use super::super::table::{Cell, Table, Tone};
+use super::super::unusable;
 use crate::api::Client;
 use crate::catalog::rows::cut;
 use crate::config::edit::Edit;
@@ -280,6 +281,7 @@ fn set(cx: &mut Cx, key: &str, typed: &str) -> Result<u8> {
                 whole
             }
         };
+        usable(setting, &inside, &value)?;
         let row = client.json("PUT", &route, Some(&json!({"value": value})))?;
         return changed(cx, row, "until the daemon ends", true);
     }
@@ -298,6 +300,8 @@ fn set(cx: &mut Cx, key: &str, typed: &str) -> Result<u8> {
     };
     path.extend(inside.iter().copied());
     edit.set(&path, value)?;
+    let depth = path.len() - inside.len();
+    usable(setting, &inside, &edit.get(&path[..depth]).unwrap_or_default())?;
     let path = edit.path().to_owned();
     let old = std::fs::read(&path).ok();
     edit.save()?;
@@ -309,6 +313,15 @@ fn set(cx: &mut Cx, key: &str, typed: &str) -> Result<u8> {
     }
     let change = old != std::fs::read(&path).ok();
     after(cx, setting, &path, true, change)
+}
+
+/// Refuses what could be read and never be used: of what was typed, not of what was there before.
+fn usable(setting: &dyn Declared, inside: &[&str], whole: &Value) -> Result<()> {
+    let only = inside.first().and_then(|name| Some(json!({*name: whole.get(*name)?})));
+    match unusable::in_value(setting.key(), only.as_ref().unwrap_or(whole)).first() {
+        None => Ok(()),
+        Some(what) => Err(usage(what.as_str())),
+    }
 }
 
 /// Says which members of an object are out of force now: a file's object stands in place of that

@@ -7,6 +7,7 @@ mod local;
 mod servers;
 
 use super::cx::{Cx, World};
+use super::unusable;
 use crate::error::{Error, Result};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -124,6 +125,12 @@ pub fn run(cx: &Cx, options: Options, progress: &dyn Fn(&str)) -> Result<Report>
     daemon::all(&dirs, options.fix, &mut report);
     // What is left needs a configuration that can be read.
     let Ok(world) = cx.world() else { return Ok(report) };
+    for e in unusable::in_force(&world.settings) {
+        report.error("configuration", "", &e);
+    }
+    for (subject, why) in unusable::missing(cx, world) {
+        report.todo(Level::Error, "configuration", subject, why, "correct its path, or install it");
+    }
     local::disk(world, &mut report);
     local::secret_files(world, options.fix, &mut report);
     daemon::own(cx, world, &mut report);
