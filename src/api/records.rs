@@ -700,6 +700,7 @@ pub static TASK: Record = Record {
         maybe("finishedAt", Shape::Integer, "milliseconds since 1970"),
         maybe("message", Shape::Text, "why it failed"),
         maybe("questions", Shape::List(&Shape::Record(&QUESTION)), "what its server waits to be told"),
+        maybe("stopped", Shape::Boolean, "after `cancelTask`: false when it was over already"),
     ],
 };
 

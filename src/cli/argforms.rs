@@ -4,6 +4,7 @@
 //! nothing of servers; the tool's schema is handed in.
 
 use super::args::{usage, utf8};
+use super::whole::{STDIN, whole};
 use crate::error::{Error, Kind, Result};
 use crate::util::did_you_mean;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -90,24 +91,28 @@ impl Forms {
         self.pairs.iter().any(|p| matches!(p.value, PairValue::Text(_)))
     }
 
-    /// The arguments object, or `None` when none were given. `schema` is the tool's input schema.
-    pub fn build(&self, schema: Option<&Value>, stdin: &mut dyn Read) -> Result<Option<Box<RawValue>>> {
+    /// The arguments object, or `None` when none were given. `schema` is the tool's input schema;
+    /// of a file or of standard input no more than `most` bytes are taken.
+    pub fn build(
+        &self,
+        schema: Option<&Value>,
+        stdin: &mut dyn Read,
+        most: u64,
+    ) -> Result<Option<Box<RawValue>>> {
         let base = match &self.whole {
             None if self.pairs.is_empty() => return Ok(None),
             None => None,
             Some(Whole::Inline(object)) => Some(object.clone()),
             Some(Whole::File(path)) => {
                 let shown = path.to_string_lossy();
-                let bytes = std::fs::read(path)
+                let mut file = std::fs::File::open(path)
                     .map_err(|e| usage(format!("reading the arguments from {shown}: {e}")))?;
+                let bytes = whole(&mut file, most, &format!("the file {shown}"))?;
                 Some(object(text_of(&bytes, &format!("the file {shown}"))?, &format!("the file {shown}"))?)
             }
             Some(Whole::Stdin) => {
-                let mut bytes = Vec::new();
-                stdin
-                    .read_to_end(&mut bytes)
-                    .map_err(|e| usage(format!("reading the arguments from standard input: {e}")))?;
-                Some(object(text_of(&bytes, "standard input")?, "standard input")?)
+                let bytes = whole(stdin, most, STDIN)?;
+                Some(object(text_of(&bytes, STDIN)?, STDIN)?)
             }
         };
         if self.pairs.is_empty() {
@@ -527,7 +532,8 @@ mod tests {
     }
     fn build(words: &[&str]) -> Result<String> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        let built = Forms::parse(&words)?.build(Some(&schema()), &mut &b" {\"from\":\"stdin\"}\n"[..])?;
+        let built =
+            Forms::parse(&words)?.build(Some(&schema()), &mut &b" {\"from\":\"stdin\"}\n"[..], u64::MAX)?;
         Ok(built.map_or_else(String::new, |b| b.get().to_owned()))
     }
     fn built(words: &[&str]) -> String {
@@ -569,7 +575,7 @@ mod tests {
     fn a_pair_of_another_name_is_refused_unless_the_schema_is_open() {
         let build = |schema: Value, word: &str| {
             Forms::parse(&[word.into()])?
-                .build(Some(&schema), &mut &b""[..])
+                .build(Some(&schema), &mut &b""[..], u64::MAX)
                 .map(|b| b.unwrap().get().to_owned())
         };
         let closed = json!({"properties": {"text": {"type": "string"}}});

@@ -29,6 +29,7 @@ mod strays;
 pub mod table;
 pub mod topics;
 pub mod typecheck;
+mod whole;
 
 use crate::error::{Error, Kind};
 use crate::paths::Dirs;

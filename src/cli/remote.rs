@@ -7,12 +7,16 @@ use super::interrupt::Interrupt;
 use super::out::{complain, note};
 use super::progress::Progress;
 use super::running::pass_on;
+use super::whole::{STDIN, whole};
 use crate::error::{Error, Kind, Result};
-use crate::script::{self, Faults, Fed, LogRecord, Place, RunSpec, Source};
-use crate::settings::{SCRIPT_PERMISSIONS, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, SCRIPT_TYPECHECK};
+use crate::script::{self, Faults, Fed, LogRecord, Outcome, Place, RunSpec, Source};
+use crate::settings::{
+    SCRIPT_PERMISSIONS, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, SCRIPT_TYPECHECK, TRANSPORT_MAX_BODY,
+};
 use crate::util::base64;
 use serde_json::{Map, Value, json};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
+use std::time::Instant;
 
 /// Runs it and gives its exit code.
 pub fn run(cx: &mut Cx, spec: &RunSpec, mut faults: Faults) -> Result<u8> {
@@ -30,11 +34,8 @@ pub fn run(cx: &mut Cx, spec: &RunSpec, mut faults: Faults) -> Result<u8> {
         return Ok(0);
     }
     if cx.inv.has("stdin") {
-        let mut text = String::new();
-        io::stdin()
-            .lock()
-            .read_to_string(&mut text)
-            .map_err(|e| usage(format!("reading standard input: {e}")))?;
+        let bytes = whole(&mut io::stdin().lock(), cx.world()?.settings.get(&TRANSPORT_MAX_BODY), STDIN)?;
+        let text = String::from_utf8(bytes).map_err(|_| usage("standard input is not UTF-8"))?;
         body.insert("stdin".into(), text.into());
     }
     drop(progress);
@@ -45,10 +46,25 @@ pub fn run(cx: &mut Cx, spec: &RunSpec, mut faults: Faults) -> Result<u8> {
         None => Err(e),
     };
     if cx.json() {
+        let begun = Instant::now();
         body.insert("output".into(), "structured".into());
         let document = match client.json("POST", "/v1/exec", Some(&Value::Object(body))) {
             Ok(document) => document,
-            Err(e) => return stopped(e),
+            Err(e) => {
+                let code = stopped(e)?;
+                // Its output ended with the connection; that it was interrupted is known here.
+                let ended = Error::new(Kind::Cancelled, "the script was interrupted")
+                    .hint("what it had printed is with the daemon; without --json it is shown as it comes");
+                let outcome = Outcome {
+                    exit_code: code,
+                    duration: begun.elapsed(),
+                    runtime: String::new(),
+                    ended: Some(ended),
+                    captured: None,
+                };
+                cx.out.line(&outcome.document()?)?;
+                return Ok(code);
+            }
         };
         let code = document["exitCode"].as_u64().and_then(|n| u8::try_from(n).ok()).unwrap_or(1);
         cx.out.line(&document.to_string())?;

@@ -22,7 +22,7 @@ const ERROR_TEXT: usize = 64 * 1024;
 
 /// A `CallToolResult`, not looked into further than needed.
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with content")]
 pub struct Envelope<'a> {
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
@@ -112,11 +112,8 @@ impl<'a> Envelope<'a> {
     /// Writes `{"ok":true,"server","tool","result","content",…}`. `result` is what a script would get:
     /// structured content, else the only block, else all of them, where JSON written as text is JSON.
     pub fn document(&self, out: &mut Out, media: &Media, server: &str, tool: &str) -> Result<()> {
-        out.text("{\"ok\":true,\"server\":")?;
-        out.text(&Value::from(server).to_string())?;
-        out.text(",\"tool\":")?;
-        out.text(&Value::from(tool).to_string())?;
-        // Media first: each is written to a file once, and named twice.
+        // Media first: each is written to a file once, and named twice. Whatever can be wrong with the
+        // result shows here, before a word of the document is written.
         let mut placed: HashMap<usize, String> = HashMap::new();
         let mut blocks = 0usize;
         self.each(|raw, part| {
@@ -129,6 +126,10 @@ impl<'a> Envelope<'a> {
             blocks += 1;
             Ok(())
         })?;
+        out.text("{\"ok\":true,\"server\":")?;
+        out.text(&Value::from(server).to_string())?;
+        out.text(",\"tool\":")?;
+        out.text(&Value::from(tool).to_string())?;
         if let Some(structured) = self.structured_content {
             out.text(",\"result\":")?;
             out.text(structured.get())?;
@@ -499,6 +500,30 @@ mod tests {
         let raw = RawValue::from_string(bad.to_string()).unwrap();
         let e = Envelope::read(&raw).unwrap().print(&mut capture(), &files).unwrap_err();
         assert!(e.message().contains("not base64"));
+    }
+
+    #[test]
+    fn nothing_is_written_of_what_cannot_be_shown() {
+        let files = || Media { way: Way::Dir("/dev/null".into()), stem: "t".into() };
+        let image = |data: &str| json!({"content":[{"type":"image","data":data,"mimeType":"image/png"}]});
+        for (result, media, why) in [
+            (image("Zm9v"), files(), "/dev/null"),
+            (image("*"), files(), "not base64"),
+            (json!({"content": "text"}), inline(), "expected an array of content blocks"),
+        ] {
+            let raw = RawValue::from_string(result.to_string()).unwrap();
+            let mut out = capture();
+            let e = Envelope::read(&raw).unwrap().document(&mut out, &media, "s", "t").unwrap_err();
+            assert!(e.message().contains(why), "{e}");
+            out.flush().unwrap();
+            assert!(out.captured.is_empty(), "{}", String::from_utf8_lossy(&out.captured));
+        }
+        let text = RawValue::from_string("\"hello\"".into()).unwrap();
+        let e = Envelope::read(&text).err().unwrap();
+        assert!(
+            e.message().contains("invalid type: string \"hello\", expected an object with content"),
+            "{e}"
+        );
     }
 
     #[test]

@@ -311,7 +311,7 @@ fn finish(cx: &mut Cx, outcome: &Outcome) -> Result<u8> {
         let document = outcome.document()?;
         cx.out.line(&document)?;
     } else if let Some(e) = &outcome.ended
-        && !(e.kind() == Kind::Script && outcome.exit_code == INTERRUPTED)
+        && !(matches!(e.kind(), Kind::Script | Kind::Cancelled) && outcome.exit_code == INTERRUPTED)
     {
         complain(e);
     }

@@ -362,9 +362,14 @@ pub fn result(daemon: &Daemon, wanted: &Awaited, asker: &Asker<'_>) -> Result<Do
     }
 }
 
-/// Has a task stop.
+/// How long the answer to a cancellation waits for the task's end, so that it tells what became of it.
+const STOPPING: Duration = Duration::from_secs(2);
+
+/// Has a task stop. `stopped` says whether there was anything to stop.
 pub fn cancel(daemon: &Daemon, wanted: &OfId) -> Result<Done> {
     let task = daemon.tasks.get(&wanted.id)?;
-    task.cancel();
-    json_of(&row(daemon, &task))
+    let stopped = task.cancel(STOPPING);
+    let mut row = row(daemon, &task);
+    row["stopped"] = stopped.into();
+    json_of(&row)
 }

@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::pool::{Caller, Request};
 use crate::proc;
 use crate::settings;
+use crate::util::did_you_mean;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -316,7 +317,8 @@ pub fn prompt(daemon: &Arc<Daemon>, of: Prompted, asker: &Asker<'_>) -> Result<D
     calling::detachable(daemon, asker, move |asker| {
         let params = json!({"name": of.name, "arguments": of.arguments});
         let one = One { server: &of.server, method: "prompts/get", params, input: of.input.as_ref() };
-        ask(&inner, one, of.context.unwrap_or_default(), asker)
+        let outcome = ask(&inner, one, of.context.unwrap_or_default(), asker);
+        outcome.map_err(|e| misnamed(&inner, &of.server, &of.name, e, asker))
     })
 }
 
@@ -327,5 +329,29 @@ pub fn complete(daemon: &Arc<Daemon>, of: Completed, asker: &Asker<'_>) -> Resul
         params["context"] = json!({"arguments": of.arguments});
     }
     let one = One { server: &of.server, method: "completion/complete", params, input: None };
-    ask(daemon, one, of.context.unwrap_or_default(), asker).map(Done::Tool)
+    let outcome = ask(daemon, one, of.context.unwrap_or_default(), asker).map(Done::Tool);
+    match (of.reference["type"].as_str(), of.reference["name"].as_str()) {
+        (Some("ref/prompt"), Some(name)) => outcome.map_err(|e| misnamed(daemon, &of.server, name, e, asker)),
+        _ => outcome,
+    }
+}
+
+/// A refusal about a prompt: servers have many words for a name that they do not know.
+fn misnamed(daemon: &Arc<Daemon>, server: &str, name: &str, e: Error, asker: &Asker<'_>) -> Error {
+    // Only what the server itself said may be about the name.
+    let refused = e.raw_value().is_some_and(|raw| raw.get("code").is_some());
+    if !refused || !matches!(e.kind(), Kind::Usage | Kind::Tool) {
+        return e;
+    }
+    let rows = each(daemon, &[server.to_owned()], &Caller::default(), PROMPTS, asker);
+    let Some((_, Ok(prompts))) = rows.into_iter().next() else { return e };
+    let names: Vec<&str> = prompts.iter().filter_map(|p| p["name"].as_str()).collect();
+    if names.contains(&name) {
+        return e;
+    }
+    let unknown = Error::new(Kind::NotFound, format!("{server} has no prompt \"{name}\"")).server(server);
+    unknown.hint(
+        did_you_mean(name, names.iter().copied())
+            .unwrap_or_else(|| format!("`mcpx prompts ls {server}` lists those that it has")),
+    )
 }

@@ -1,7 +1,7 @@
 //! Puts what went wrong with a server into words. Knows nothing of how it was
 //! noticed.
 
-use super::jsonrpc::INVALID_PARAMS;
+use super::jsonrpc::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use crate::error::{Error, Kind};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -84,14 +84,36 @@ impl Subject<'_> {
     pub fn refused(&self, object: Value) -> Error {
         let code = object.get("code").and_then(Value::as_i64);
         let text = object.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
+        if code == Some(METHOD_NOT_FOUND)
+            && let Some(lack) = self.lacks()
+        {
+            return self.error(Kind::NotFound, format!("the server {} {lack}", self.server)).raw(object);
+        }
         let kind = match code {
             Some(INVALID_PARAMS) => Kind::Usage,
             Some(URL_REQUIRED) => return self.wants_a_visit(object),
             _ => Kind::Tool,
         };
+        // The official libraries say the code in the text.
+        let text = match code.and_then(|c| text.strip_prefix(&format!("MCP error {c}: "))) {
+            Some(rest) => rest,
+            None => text,
+        };
         let code = code.map(|c| format!(" (JSON-RPC error {c})")).unwrap_or_default();
         let text: String = text.chars().take(MESSAGE_CHARS).collect();
         self.error(kind, format!("{} answered {}: {text}{code}", self.server, self.name())).raw(object)
+    }
+
+    /// What a server is without that does not know the method.
+    fn lacks(&self) -> Option<&'static str> {
+        Some(match self.method {
+            "prompts/list" | "prompts/get" => "has no prompts",
+            "resources/list" | "resources/read" => "has no resources",
+            "resources/templates/list" => "has no resource templates",
+            "resources/subscribe" | "resources/unsubscribe" => "does not tell when a resource changes",
+            "completion/complete" => "completes no arguments",
+            _ => return None,
+        })
     }
 
     /// The server does nothing before something was opened (a browser, mostly); the call is over.
@@ -187,6 +209,12 @@ mod tests {
         assert_eq!(e.message(), "s answered tools/list: bad cursor (JSON-RPC error -32602)");
         assert_eq!(e.raw_value().unwrap()["data"], 1);
         assert_eq!(call.refused(json!("odd")).kind(), Kind::Tool);
+        let twice = call.refused(json!({"code": -32602, "message": "MCP error -32602: bad cursor"}));
+        assert_eq!(twice.message(), "s answered tools/list: bad cursor (JSON-RPC error -32602)");
+        let prompts = Subject { server: "s", method: "prompts/list", params: None, mirrored: &[] };
+        let e = prompts.refused(json!({"code": -32601, "message": "Method not found"}));
+        assert_eq!((e.kind(), e.message()), (Kind::NotFound, "the server s has no prompts"));
+        assert_eq!(e.raw_value().unwrap()["code"], -32601);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -167,7 +167,7 @@ pub fn execute(mut plan: Plan, feed: Feed) -> Result<Outcome> {
         marked: false,
     })
     .map_err(|e| Error::new(Kind::NoScript, format!("starting the script: {e}")))?;
-    let given_up = forward_signals(&child, interactive, plan.kill_grace)?;
+    let signals = forward_signals(&child, interactive, plan.kill_grace)?;
     let captured = plan.capture.then(|| Arc::new(Mutex::new(Captured::default())));
     let left = Arc::new(AtomicBool::new(false));
     let readers = read_output(&child, &plan, Some(feed), &left, &captured)?;
@@ -177,7 +177,7 @@ pub fn execute(mut plan: Plan, feed: Feed) -> Result<Outcome> {
     if fresh {
         sweep(&plan.entry);
     }
-    let (exit_code, ended) = conclude(exit, plan.timeout.filter(|_| late), &left, &given_up);
+    let (exit_code, ended) = conclude(exit, plan.timeout.filter(|_| late), &left, &signals);
     let captured = captured.map(|c| std::mem::take(&mut *c.lock().unwrap_or_else(PoisonError::into_inner)));
     Ok(Outcome { exit_code, duration, runtime: plan.runtime, ended, captured })
 }
@@ -247,7 +247,7 @@ pub fn attend(mut plan: Plan, attended: Attended) -> Result<Outcome> {
     if fresh {
         sweep(&plan.entry);
     }
-    let (exit_code, ended) = conclude(exit, plan.timeout.filter(|_| late), &left, &AtomicBool::new(false));
+    let (exit_code, ended) = conclude(exit, plan.timeout.filter(|_| late), &left, &Forwarded::default());
     let captured = captured.map(|c| std::mem::take(&mut *c.lock().unwrap_or_else(PoisonError::into_inner)));
     Ok(Outcome { exit_code, duration: started.elapsed(), runtime: plan.runtime, ended, captured })
 }
@@ -309,18 +309,23 @@ fn conclude(
     exit: Exit,
     late: Option<Duration>,
     left: &AtomicBool,
-    given_up: &AtomicBool,
+    signals: &Forwarded,
 ) -> (u8, Option<Error>) {
     if let Some(limit) = late {
         let limit = crate::settings::duration_text(limit);
         let message = format!("the script was still running after {limit} and was stopped");
         return (124, Some(Error::new(Kind::Timeout, message).hint("--timeout sets the limit; 0 is none")));
     }
+    let asked = signals.latest.load(Ordering::Relaxed);
     match exit {
         Exit::Signal(_) if left.load(Ordering::Relaxed) => (READER_LEFT, None),
-        Exit::Signal(libc::SIGKILL) if given_up.load(Ordering::Relaxed) => {
+        Exit::Signal(libc::SIGKILL) if signals.given_up.load(Ordering::Relaxed) => {
             let exit = Exit::Signal(libc::SIGINT);
-            (exit.code(), Some(Error::new(Kind::Script, "the script ignored an interrupt and was killed")))
+            (exit.code(), Some(Error::new(Kind::Cancelled, "the script ignored an interrupt and was killed")))
+        }
+        // Some runtimes catch the signal and end with its code.
+        _ if asked != 0 && exit.code() == Exit::Signal(asked).code() => {
+            (exit.code(), Some(Error::new(Kind::Cancelled, "the script was interrupted")))
         }
         Exit::Signal(_) => {
             (exit.code(), Some(Error::new(Kind::Script, format!("the script was ended by {exit}"))))
@@ -343,24 +348,34 @@ fn wait(child: &proc::Child, timeout: Option<Duration>, grace: Duration) -> (Exi
     (child.wait(), true)
 }
 
+/// What this process was told while the script ran.
+#[derive(Default)]
+struct Forwarded {
+    /// The signal that came last; 0 for none.
+    latest: AtomicI32,
+    /// Asking again did not help, and the script was killed.
+    given_up: AtomicBool,
+}
+
 /// Hands on what asks this process to end. On a terminal Ctrl-C has reached the
 /// script already. A script that stays in spite of SIGTERM is killed after `grace`,
 /// and one that stays in spite of SIGINT by the second of them, which the flag tells.
-fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> Result<Arc<AtomicBool>> {
+fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> Result<Arc<Forwarded>> {
     let forward = |e| Error::new(Kind::Internal, format!("forwarding signals: {e}"));
     let signals = proc::signals::install(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(forward)?;
     let child = child.clone();
-    let given_up = Arc::new(AtomicBool::new(false));
-    let flag = given_up.clone();
+    let forwarded = Arc::new(Forwarded::default());
+    let seen = forwarded.clone();
     proc::thread::spawn("script-signals", move || {
         let mut doomed = false;
         let mut interrupted: Option<Instant> = None;
         loop {
             let signal = signals.recv();
+            seen.latest.store(signal, Ordering::Relaxed);
             if signal == libc::SIGINT {
                 let first = *interrupted.get_or_insert_with(Instant::now);
                 if first.elapsed() > SAME_INTERRUPT {
-                    flag.store(true, Ordering::Relaxed);
+                    seen.given_up.store(true, Ordering::Relaxed);
                     child.signal_group(libc::SIGKILL);
                     continue;
                 }
@@ -374,7 +389,7 @@ fn forward_signals(child: &proc::Child, interactive: bool, grace: Duration) -> R
         }
     })
     .map_err(forward)?;
-    Ok(given_up)
+    Ok(forwarded)
 }
 
 /// Asks a script to end, and makes it when it stays.

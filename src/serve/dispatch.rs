@@ -538,7 +538,7 @@ mod tests {
         ] {
             let result = call(name, arguments);
             assert_eq!(result["isError"], true, "{result}");
-            assert_eq!(result["structuredContent"]["error"]["kind"], "usage");
+            assert_eq!(result["_meta"]["mcpx/error"]["kind"], "usage");
             assert!(result["content"][0]["text"].as_str().unwrap().contains(part), "{result}");
         }
         assert_eq!(fault(&session, "tools/call", &json!({"name": "mcpx_nothing"})), -32602);
@@ -554,7 +554,7 @@ mod tests {
         greeted(&session);
         let result = ok(&session, "tools/call", &json!({"name": "mcpx_status"}));
         assert_eq!(result["isError"], true);
-        assert_eq!(result["structuredContent"]["error"]["hint"], "start it");
+        assert_eq!(result["_meta"]["mcpx/error"]["hint"], "start it");
         let raw = json!({"code": -32042, "message": "see there"});
         let session = super::super::testing::session(Played::failing(Error::new(Kind::Tool, "no").raw(raw)));
         greeted(&session);

@@ -20,6 +20,9 @@ pub fn result(op: &Operation, answer: Box<RawValue>) -> Result<Box<RawValue>> {
         return Ok(answer);
     }
     let parsed: Value = serde_json::from_str(answer.get()).unwrap_or_default();
+    if op.id == Id::Exec && parsed["ok"] == false {
+        return failed_run(&parsed, answer.get());
+    }
     let text = text(op, &parsed).unwrap_or_else(|| answer.get().to_owned());
     let content = json!([{"type": "text", "text": text}]);
     // Every derived tool's answer is an object, as structured content has to be before 2026-07-28.
@@ -33,18 +36,36 @@ pub fn is_called(op: &Operation) -> bool {
 }
 
 /// A failure as a tool's result: the model is to read it and to do better.
+///
+/// It has no structured content: that would have to fit the tool's output schema, and hosts that
+/// check drop the whole result, text and all. The error as an object is in `_meta`.
 pub fn failure(error: &Error) -> String {
-    let mut text = format!("{}: {}", error.kind().row().word, error.message());
-    if let Some(hint) = error.hint_text() {
-        text.push('\n');
-        text.push_str(hint);
+    let text = format!("{}: {}", error.kind().row().word, told(error));
+    failed(&[&text], &error.to_json()).to_string()
+}
+
+/// A script that failed: what it threw comes first, the whole run after it.
+fn failed_run(run: &Value, whole: &str) -> Result<Box<RawValue>> {
+    let error = &run["error"];
+    let text = format!("{}: {}", text_of(error, "kind"), told(&Error::from_json(error)));
+    serde_json::value::to_raw_value(&failed(&[&text, whole], error))
+        .map_err(|e| Error::new(Kind::Internal, format!("writing a result: {e}")))
+}
+
+/// Under which member of a failure's `_meta` the error is an object.
+const ERROR_KEY: &str = "mcpx/error";
+
+fn failed(texts: &[&str], error: &Value) -> Value {
+    let content: Vec<Value> = texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
+    json!({"content": content, "isError": true, "_meta": {ERROR_KEY: error}})
+}
+
+/// The message, and on the next line what to do.
+fn told(error: &Error) -> String {
+    match error.hint_text() {
+        Some(hint) => format!("{}\n{hint}", error.message()),
+        None => error.message().to_owned(),
     }
-    json!({
-        "content": [{"type": "text", "text": text}],
-        "structuredContent": {"error": error.to_json()},
-        "isError": true,
-    })
-    .to_string()
 }
 
 /// The answer in few words, where there is a shorter form than JSON.
@@ -168,6 +189,21 @@ mod tests {
         let result: Value = serde_json::from_str(&failure(&error)).unwrap();
         assert_eq!(result["isError"], true);
         assert_eq!(result["content"][0]["text"], "not-found: there is no server \"x\"\ndid you mean \"y\"?");
-        assert_eq!(result["structuredContent"]["error"]["kind"], "not-found");
+        assert_eq!(result["_meta"]["mcpx/error"]["kind"], "not-found");
+        assert!(result.get("structuredContent").is_none(), "{result}");
+    }
+
+    #[test]
+    fn a_script_that_failed_is_an_error_with_its_message_first() {
+        let run = json!({"ok": false, "exitCode": 1, "stdout": "so far", "error":
+            {"kind": "script", "name": "Error", "message": "no more"}});
+        let result = shown("exec", &run);
+        assert_eq!(result["isError"], true);
+        assert_eq!(result["content"][0]["text"], "script: no more");
+        assert!(result["content"][1]["text"].as_str().unwrap().contains("so far"), "{result}");
+        assert_eq!(result["_meta"]["mcpx/error"], run["error"]);
+        assert!(result.get("structuredContent").is_none(), "{result}");
+        let fine = shown("exec", &json!({"ok": true, "exitCode": 0}));
+        assert!(fine.get("isError").is_none() && fine["structuredContent"]["ok"] == true, "{fine}");
     }
 }

@@ -47,6 +47,16 @@ const called = await client.callTool(
   { onprogress: (report) => progress.push(report.progress) },
 );
 const sum = await client.callTool({ name: "mcpx_call", arguments: { server: "demo", tool: "add", arguments: { a: 2, b: 3 } } });
+// Both declare what they answer with; a host that checks it must still get the text of a failure.
+const failed = [];
+for (const [name, args] of [
+  ["mcpx_restart", { server: "nowhere" }],
+  ["mcpx_exec", { code: "throw new Error('no more')" }],
+  ["demo__add", { a: "x", b: 1 }],
+]) {
+  const { isError, content } = await client.callTool({ name, arguments: args });
+  failed.push([isError, content[0].text]);
+}
 const status = await client.callTool({ name: "mcpx_status", arguments: {} });
 const offered = {
   resources: (await client.listResources()).resources.map((resource) => resource.uri),
@@ -73,6 +83,7 @@ stdout.write(
     revision,
     names,
     progress,
+    failed,
     slow: called.content[0].text,
     sum: sum.structuredContent,
     offered,

@@ -226,3 +226,12 @@ fn a_tool_without_its_namespace_is_found_in_the_cache() {
     world.mcpx(["call", "zebra"]).status(2).stderr_has("mcpx search").check();
     world.mcpx(["-v"]).status(2).stderr_has("--version").check();
 }
+
+#[test]
+fn a_result_that_cannot_be_shown_is_one_document() {
+    let world = World::demo();
+    let words = ["--json", "call", "demo.image", "--output-media-dir", "/dev/null"];
+    let output = world.mcpx(words).status(69).any_stderr().run();
+    assert_eq!(output.json()["ok"], false, "{output}");
+    assert_eq!(output.stdout().lines().count(), 1, "{output}");
+}

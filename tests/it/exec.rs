@@ -368,6 +368,18 @@ fn ctrl_c_ends_the_program_and_its_call(runtime: Runtime) {
         (!world.received("fake", "notifications/cancelled").is_empty()).then_some(())
     });
     world.wait_gone(runtime.name());
+    for place in ["local", "daemon"] {
+        let so_far = world.received("fake", "tools/call").len();
+        let words = ["--json", "exec", "--exec-where", place, "await fake.hang({})"];
+        let running = world.mcpx(words).any_stderr().start();
+        wait_until("the call", || (world.received("fake", "tools/call").len() > so_far).then_some(()));
+        running.signal(libc::SIGINT);
+        let output = running.wait();
+        let document = output.json();
+        let told = (&document["ok"], &document["exitCode"], &document["error"]["kind"]);
+        assert_eq!(told, (&json!(false), &json!(130), &json!("cancelled")), "{place}: {output}");
+        world.wait_gone(runtime.name());
+    }
 }
 
 fn a_state_is_kept_between_programs(runtime: Runtime) {

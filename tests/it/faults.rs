@@ -1,7 +1,7 @@
 //! Bad input of each kind: a clear error, the right exit code, and no process left
 //! (which every world checks when it ends).
 
-use crate::harness::{Runtime, World, alive, signal, wait_until};
+use crate::harness::{Runtime, World, alive, signal, tools, wait_until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -333,4 +333,69 @@ fn a_daemon_without_descriptors_turns_callers_away_and_recovers() {
     assert!(served > 0);
     world.mcpx(["call", "fake.count"]).stdout("2\n").check();
     assert_eq!(world.started("fake").len(), 1);
+}
+
+/// A server each of whose tools answers with something that is no tool's result.
+const MALFORMED: &str = r#"
+const results = { list: { content: "notalist" }, text: "hello" };
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const answers = {
+    initialize: () => ({ result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "odd", version: "1" } } }),
+    "tools/list": () => ({ result: { tools: Object.keys(results).map((name) => ({ name, inputSchema: { type: "object" } })) } }),
+    "tools/call": () => ({ result: results[params.name] }),
+  };
+  const answer = answers[method]?.() ?? { error: { code: -32601, message: "no" } };
+  console.log(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+});
+"#;
+
+#[test]
+fn what_is_no_tools_result_is_the_same_error_everywhere() {
+    let odd = json!({"command": Runtime::Node22.path(), "args": ["-e", MALFORMED]});
+    let mut world = World::new().server("odd", odd);
+    world.link("python3", &tools::python());
+    for (tool, why) in [("list", "array of"), ("text", "not a tool's result")] {
+        let output = world.mcpx(["--json", "call", &format!("odd.{tool}")]).status(69).any_stderr().run();
+        let error = &output.json()["error"];
+        assert_eq!(error["kind"], "unavailable", "{output}");
+        assert!(error["message"].as_str().unwrap().contains(why), "{output}");
+        assert!(!output.stdout().contains("struct "), "a type of ours: {output}");
+    }
+    let code = "const all = []; for (const tool of ['list', 'text']) { try { all.push(await odd[tool]({})) } catch (e) \
+        { all.push(e.name, e.kind, e.server, e.tool, (await odd[tool]({}).raw) !== undefined) } } return all";
+    let expected = json!([
+        "ToolError",
+        "unavailable",
+        "odd",
+        "list",
+        true,
+        "ToolError",
+        "unavailable",
+        "odd",
+        "text",
+        true
+    ]);
+    for runtime in [Runtime::Deno, Runtime::Bun, Runtime::Node22] {
+        world = world.with(runtime);
+        assert_eq!(world.mcpx(["exec", "--runtime", runtime.name(), code]).run().json(), expected);
+    }
+    world.mcpx(["exec", "odd.text({})"]).status(69).any_stderr().stdout("").check();
+    world.write(
+        "odd.py",
+        "from mcpx import tools, ToolError\nfor name in ('list', 'text'):\n    try:\n        print(tools.odd[name]())\n    \
+         except ToolError as e:\n        print(e.kind, e.server, e.tool)\n",
+    );
+    world.mcpx(["run", "odd.py"]).stdout("unavailable odd list\nunavailable odd text\n").check();
+}
+
+#[test]
+fn input_without_an_end_is_refused_at_the_limit() {
+    let world = World::demo().setting("transport", json!({"maxBody": "64KiB"}));
+    let endless = vec![b' '; 1 << 20];
+    for words in [&["call", "demo.echo", "-"][..], &["exec", "-"], &["exec", "--remote", "--stdin", "1"]] {
+        world.mcpx(words).stdin(endless.clone()).status(69).stderr_has("transport.maxBody").check();
+    }
+    world.mcpx(["call", "demo.echo", "@/dev/zero"]).status(69).stderr_has("more than 65536 bytes").check();
 }

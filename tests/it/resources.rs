@@ -113,3 +113,26 @@ fn a_python_program_reads_resources_and_gets_prompts() {
     );
     world.mcpx(["run", "r.py"]).stdout("true\ntrue\ntrue\ntrue\n[\"ev\",null]\n").check();
 }
+
+#[test]
+fn a_wrong_name_is_helped_and_a_server_without_any_says_so() {
+    let world = World::demo().server("ev", tools::npm_server("everything", &["stdio"]));
+    world
+        .mcpx(["prompts", "get", "ev.simple-promt"])
+        .status(2)
+        .stderr_has("ev has no prompt \"simple-promt\"")
+        .stderr_has("did you mean \"simple-prompt\"?")
+        .check();
+    world
+        .mcpx(["prompts", "complete", "ev.completable-prompt", "departmant", "E"])
+        .status(2)
+        .stderr_has("has no argument \"departmant\"")
+        .stderr_has("did you mean \"department\"?")
+        .check();
+    let world = World::fake(&[]);
+    for what in ["prompts", "resources"] {
+        let says = format!("the server fake has no {what}");
+        world.mcpx([what, "ls", "fake"]).stdout("").stderr_has(&says).check();
+    }
+    world.mcpx(["prompts", "get", "fake.x"]).status(2).stderr_has("the server fake has no prompts").check();
+}

@@ -1,7 +1,7 @@
 //! `mcpx serve` over stdio, as a host has it: the tools of mcpx, the tools of the
 //! servers, both eras, and every way in which a host ends.
 
-use crate::harness::{Host, VERSION_KEY, World, stateless, wait_until};
+use crate::harness::{Host, Runtime, VERSION_KEY, World, stateless, wait_until};
 use serde_json::{Value, json};
 
 /// The text of a tool's result.
@@ -42,7 +42,7 @@ fn a_model_finds_describes_and_calls_a_tool() {
     // What mcpx refuses says why, and what to do.
     let wrong = host.call("mcpx_call", json!({"server": "demo", "tool": "ad", "arguments": {}}));
     assert_eq!(wrong["isError"], true);
-    assert_eq!(wrong["structuredContent"]["error"]["kind"], "not-found");
+    assert_eq!(wrong["_meta"]["mcpx/error"]["kind"], "not-found");
     assert!(text(&wrong).contains("add"), "{wrong}");
     assert_eq!(host.answer("tools/call", json!({"name": "mcpx_cal"}))["error"]["code"], -32602);
     assert_eq!(host.end(), 0);
@@ -121,6 +121,38 @@ fn a_misspelt_selection_of_tools_is_refused() {
 }
 
 #[test]
+fn a_mode_that_the_same_command_line_contradicts_is_refused() {
+    let world = World::demo().setting("serve", json!({"mode": "code"}));
+    for mode in ["code", "both"] {
+        let words = ["serve", "--passthrough", "--serve-mode", mode];
+        world.mcpx(words).status(2).stderr_has("contradict").check();
+    }
+    let words = ["serve", "--passthrough", "--serve-mode", "passthrough"];
+    world.mcpx(words).stdin("").check();
+    // The configuration is outranked.
+    world.mcpx(["serve", "--passthrough"]).stdin("").check();
+}
+
+#[test]
+fn a_script_that_fails_is_an_error() {
+    let world = World::demo().with(Runtime::Bun);
+    let mut host = Host::start(&world, &[]);
+    let _ = host.greet("2025-06-18", json!({}));
+    for (code, says) in [
+        ("emit(1); throw new Error('no more')", "script: no more"),
+        ("await demo.fail({message: 'on purpose'})", "tool: on purpose"),
+    ] {
+        let failed = host.call("mcpx_exec", json!({"code": code}));
+        assert_eq!(failed["isError"], true, "{failed}");
+        assert!(text(&failed).starts_with(says), "{failed}");
+        assert!(failed.get("structuredContent").is_none(), "{failed}");
+        let run: Value = serde_json::from_str(failed["content"][1]["text"].as_str().unwrap()).unwrap();
+        assert_eq!((&run["ok"], &run["exitCode"]), (&json!(false), &json!(1)), "{failed}");
+    }
+    assert_eq!(host.end(), 0);
+}
+
+#[test]
 fn the_servers_own_tools_pass_through_whole() {
     let world = World::demo().and_fake("fake one", &["--tools", "1"]);
     let mut host = Host::greeted(&world, &["--passthrough"]);
@@ -149,7 +181,7 @@ fn the_servers_own_tools_pass_through_whole() {
     let failed = host.call("demo__fail", json!({"message": "no"}));
     assert_eq!((&failed["isError"], text(&failed)), (&json!(true), "no"));
     let wrong = host.call("demo__add", json!({"a": "x"}));
-    assert_eq!(wrong["structuredContent"]["error"]["kind"], "usage");
+    assert_eq!(wrong["_meta"]["mcpx/error"]["kind"], "usage");
     let unknown = host.answer("tools/call", json!({"name": "demo__ad"}));
     assert_eq!(unknown["error"]["code"], -32602);
     assert!(unknown["error"]["message"].as_str().unwrap().contains("demo__add"), "{unknown}");
@@ -286,7 +318,7 @@ fn a_servers_question_is_put_to_a_host_that_answers() {
     let mut silent = Host::greeted(&world, &["--passthrough"]);
     let told = silent.call("fake__ask", ask);
     assert_eq!(
-        (&told["isError"], &told["structuredContent"]["error"]["kind"]),
+        (&told["isError"], &told["_meta"]["mcpx/error"]["kind"]),
         (&json!(true), &json!("input-required"))
     );
     assert!(text(&told).contains("mcpx elicit answer"), "{told}");

@@ -30,7 +30,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn the_official_clients_drive_it_in_both_eras() {
     let fixture = json!({"command": Runtime::Node22.path(), "args": [script("server-fixture.mjs")]});
-    let world = World::demo().server("fx", fixture);
+    let world = World::demo().with(Runtime::Bun).server("fx", fixture);
     let _ = world.mcpx(["ls"]).run();
     let daemon = world.infos().remove(0);
     let url = format!("{}/mcp?mode=both", daemon["endpoint"].as_str().unwrap());
@@ -48,6 +48,15 @@ fn the_official_clients_drive_it_in_both_eras() {
         // The last report and the answer come at once, and a host may see the answer first.
         assert_eq!(found["progress"][0], 1, "{way}");
         assert_eq!(found["sum"], json!({"sum": 5}), "{way}");
+        // By HTTP with a token that nobody configured, programs are not run.
+        let thrown = if way.starts_with("stdio") { "script: no more" } else { "refused: " };
+        for (at, text) in
+            ["not-found: there is no namespace \"nowhere\"", thrown, "usage: "].iter().enumerate()
+        {
+            let failed = &found["failed"][at];
+            assert_eq!(failed[0], true, "{way}: {found}");
+            assert!(failed[1].as_str().unwrap().starts_with(text), "{way}: {found}");
+        }
         assert_eq!(found["pid"], "number", "{way}");
         let has = |list: &str, item: &str| found["offered"][list].as_array().unwrap().contains(&json!(item));
         assert!(has("resources", "mcpx://fx/test://static-text"), "{way}: {found}");

@@ -397,7 +397,7 @@ fn the_unix_socket_serves_it_too_and_sessions_do_not_cross_over() {
     // Changing which programs run is for the socket alone.
     let remove = call(2, "mcpx_servers_remove", json!({"name": "demo"}));
     let refused = endpoint.post(&[("Mcp-Session-Id", &session)], &remove).json();
-    assert_eq!(refused["result"]["structuredContent"]["error"]["kind"], "refused", "{refused}");
+    assert_eq!(refused["result"]["_meta"]["mcpx/error"]["kind"], "refused", "{refused}");
     let removed = local(&[("Mcp-Session-Id", &own)], &remove.to_string()).json();
     assert_eq!(removed["result"]["structuredContent"]["change"], "removed", "{removed}");
 }

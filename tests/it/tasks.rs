@@ -36,7 +36,12 @@ fn it_is_seen_and_cancelled_from_elsewhere() {
     let running = world.mcpx(["call", "fake.research", "as=long"]).start();
     let task = only_task(&world);
     assert_eq!((&task["status"], &task["server"]), (&json!("working"), &json!("fake")), "{task}");
-    let _ = world.mcpx(["task", "cancel", task["id"].as_str().unwrap()]).run();
+    let id = task["id"].as_str().unwrap();
+    // The answer tells what became of it.
+    let cancelled = world.mcpx(["--json", "task", "cancel", id]).run().json();
+    let told = (&cancelled["task"]["status"], &cancelled["task"]["stopped"]);
+    assert_eq!(told, (&json!("cancelled"), &json!(true)), "{cancelled}");
+    world.mcpx(["task", "cancel", id]).stderr_has("nothing was cancelled").stdout_has("cancelled").check();
     let output = running.wait();
     assert_eq!(output.status, 130, "{output}");
     wait_until("the server to be told", || world.received("fake", "tasks/cancel").pop());

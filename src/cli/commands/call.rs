@@ -81,7 +81,10 @@ fn run(cx: &mut Cx) -> Result<u8> {
         true => schemas::one_tool(cx, &def, &tool).ok().map(|tool| tool.input_schema),
         false => None,
     };
-    let arguments = forms.build(schema.as_ref(), &mut io::stdin().lock())?;
+    let arguments = {
+        let most = world.settings.get(&settings::TRANSPORT_MAX_BODY);
+        forms.build(schema.as_ref(), &mut io::stdin().lock(), most)?
+    };
     let request = CallRequest {
         server,
         tool,

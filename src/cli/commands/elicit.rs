@@ -6,8 +6,10 @@ use super::super::cx::Cx;
 use super::super::interrupt::Interrupt;
 use super::super::out::note;
 use super::super::questions;
+use super::super::whole::{STDIN, whole};
 use crate::api::{Client, uri};
 use crate::error::{Error, Kind, Result};
+use crate::settings::TRANSPORT_MAX_BODY;
 use crate::util::did_you_mean;
 use serde_json::{Value, json};
 use std::io;
@@ -80,8 +82,11 @@ fn run(cx: &mut Cx) -> Result<u8> {
         ("answer", [id, text]) => {
             let client = client()?.ok_or_else(|| nothing_runs(&format!("answering {id}")))?;
             let text = match text.as_str() {
-                "-" => io::read_to_string(io::stdin())
-                    .map_err(|e| usage(format!("reading standard input: {e}")))?,
+                "-" => {
+                    let most = cx.world()?.settings.get(&TRANSPORT_MAX_BODY);
+                    let bytes = whole(&mut io::stdin().lock(), most, STDIN)?;
+                    String::from_utf8(bytes).map_err(|_| usage("standard input is not UTF-8"))?
+                }
                 text => text.to_owned(),
             };
             let content: Value = serde_json::from_str(&text).map_err(|e| {

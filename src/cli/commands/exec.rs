@@ -4,9 +4,10 @@ use super::super::args::{usage, utf8};
 use super::super::command::{Command, Flag, Group, MANY, Rest, example};
 use super::super::cx::Cx;
 use super::super::running;
+use super::super::whole::whole;
 use crate::error::Result;
 use crate::script::Source;
-use std::io::Read;
+use crate::settings::TRANSPORT_MAX_BODY;
 
 /// The flags that exec and run share.
 pub const FLAGS: &[Flag] = &[
@@ -66,11 +67,8 @@ pub static COMMAND: Command = Command {
 
 fn run(cx: &mut Cx) -> Result<u8> {
     let code = if cx.inv.words[0] == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map_err(|e| usage(format!("reading the code from standard input: {e}")))?;
+        let most = cx.world()?.settings.get(&TRANSPORT_MAX_BODY);
+        let bytes = whole(&mut std::io::stdin().lock(), most, "the code on standard input")?;
         String::from_utf8(bytes).map_err(|_| usage("the code on standard input is not UTF-8"))?
     } else {
         utf8(&cx.inv.words[0], "the code")?.to_owned()

@@ -5,9 +5,9 @@ use super::super::command::{Command, Flag, Group, MANY, Rest, example};
 use super::super::cx::Cx;
 use super::super::progress::Progress;
 use super::super::result::printable_part;
-use super::resources::{described, list};
+use super::resources::{described, list, query};
 use crate::catalog::names;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::util::did_you_mean;
 use serde_json::{Map, Value, json};
 
@@ -63,13 +63,17 @@ fn run(cx: &mut Cx) -> Result<u8> {
             let value = beginning.first().map_or("", String::as_str);
             let body = json!({"argument": {"name": argument, "value": value}});
             let answer = ask(cx, target, "/v1/complete", body, "ref")?;
+            if answer["completion"]["values"].as_array().is_none_or(Vec::is_empty) {
+                check_argument(cx, target, argument)?;
+            }
             if cx.json() {
                 let mut all = answer;
                 all["ok"] = json!(true);
                 cx.out.json(&all)?;
                 return Ok(0);
             }
-            for value in answer["completion"]["values"].as_array().into_iter().flatten() {
+            let values = answer["completion"]["values"].as_array().map(Vec::as_slice).unwrap_or_default();
+            for value in values {
                 cx.out.line(value.as_str().unwrap_or_default())?;
             }
             Ok(0)
@@ -95,6 +99,33 @@ fn line(prompt: &Value) -> String {
         })
         .collect();
     described(prompt, &format!("{}({})", prompt["name"].as_str().unwrap_or_default(), names.join(", ")))
+}
+
+/// Refuses an argument that the prompt does not have: most servers complete it to nothing.
+fn check_argument(cx: &Cx, target: &str, argument: &str) -> Result<()> {
+    let world = cx.world()?;
+    let servers: Vec<&str> = world.config.servers.iter().map(|s| s.name.as_str()).collect();
+    let (server, name) = names::split_target(target, &servers)?;
+    let path = format!("/v1/prompts?{}", query(cx, std::slice::from_ref(&server))?);
+    let progress = Progress::start(&format!("listing the prompts of {server}"));
+    let Ok(all) = cx.daemon(&progress)?.json("GET", &path, None) else { return Ok(()) };
+    drop(progress);
+    let prompt = all["prompts"].as_array().into_iter().flatten().find(|p| p["name"] == name.as_str());
+    let Some(declared) = prompt.map(|p| p["arguments"].as_array().map(Vec::as_slice).unwrap_or_default())
+    else {
+        return Ok(());
+    };
+    let declared: Vec<&str> = declared.iter().filter_map(|a| a["name"].as_str()).collect();
+    if declared.contains(&argument) {
+        return Ok(());
+    }
+    let e = Error::new(Kind::Usage, format!("the prompt {target} has no argument \"{argument}\""))
+        .server(&server);
+    Err(e.hint(match (did_you_mean(argument, declared.iter().copied()), declared.is_empty()) {
+        (Some(near), _) => near,
+        (None, true) => "it takes none".to_owned(),
+        (None, false) => format!("it has {}", declared.join(", ")),
+    }))
 }
 
 /// Asks about the prompt `server.name`, which goes into the body as `how` says.

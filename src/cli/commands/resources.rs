@@ -115,7 +115,11 @@ pub fn list(
     }
     let items = answer[member].as_array().map(Vec::as_slice).unwrap_or_default();
     if items.is_empty() {
-        note("there are none");
+        let what = if member == "resourceTemplates" { "resource templates" } else { member };
+        note(&match servers {
+            [server] => format!("the server {server} has no {what}"),
+            _ => "there are none".to_owned(),
+        });
     }
     for item in items {
         cx.out.line(&line(item))?;

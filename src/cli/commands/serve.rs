@@ -1,5 +1,6 @@
 //! `mcpx serve`: be an MCP server for a host, over stdin and stdout.
 
+use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
 use super::super::out::Out;
@@ -39,6 +40,11 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let world = cx.world()?;
     let mut options = Options::of(&world.settings);
     if cx.inv.has("passthrough") {
+        // A file may say otherwise, which the flag is there to outrank; the same command line may not.
+        if let Some(mode) = cx.inv.setting("serve.mode").filter(|mode| *mode != "passthrough") {
+            return Err(usage(format!("--passthrough and --serve-mode {mode} contradict each other"))
+                .hint("--passthrough is short for --serve-mode passthrough; --serve-mode both offers mcpx_* as well"));
+        }
         (options.code, options.passthrough) = (false, true);
     }
     options.check()?;

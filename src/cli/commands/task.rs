@@ -63,6 +63,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
                 return Ok(0);
             }
             cx.out.line(&line(&task))?;
+            if task["stopped"] == false {
+                note(&format!("nothing was cancelled: {id} was over already"));
+            }
             for question in task["questions"].as_array().into_iter().flatten() {
                 cx.out.line(&super::super::questions::shown(question))?;
             }

@@ -87,9 +87,17 @@ impl Task {
         lock(&self.state).outcome.is_some()
     }
 
-    /// Has it stop, if it has not; its server is told.
-    pub fn cancel(&self) {
+    /// Has it stop, if it has not, and waits until it has or for so long; its server is told.
+    /// Whether there was anything to stop.
+    pub fn cancel(&self, limit: Duration) -> bool {
+        // Without the lock: what hears of the cancellation may want it.
+        if self.is_over() {
+            return false;
+        }
         self.cancel.cancel();
+        let state = lock(&self.state);
+        drop(self.changed.wait_timeout_while(state, limit, |state| state.outcome.is_none()));
+        true
     }
 
     /// Notes that its server asks something.

@@ -235,15 +235,24 @@ def _parsed(text):
         return text
 
 
+def _is_text(item):
+    return isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str)
+
+
 def _value(server, tool, result):
-    content = result.get("content") or []
+    content = result.get("content") if isinstance(result, dict) else None
+    if not isinstance(result, dict) or not (content is None or isinstance(content, list)):
+        what = "its content is no array of blocks" if isinstance(result, dict) else "it is no object"
+        message = "the server's answer is not a tool's result: " + what
+        raise ToolError(message, "unavailable", server, tool, raw=result)
+    content = content or []
     if result.get("isError"):
-        texts = [item.get("text", "") for item in content if item.get("type") == "text"]
+        texts = [item["text"] for item in content if _is_text(item)]
         message = "\n".join(texts) or "%s.%s reported an error without a text" % (server, tool)
         raise ToolError(message, "tool", server, tool, raw=result)
     if "structuredContent" in result:
         return result["structuredContent"]
-    items = [_parsed(item["text"]) if item.get("type") == "text" else item for item in content]
+    items = [_parsed(item["text"]) if _is_text(item) else item for item in content]
     return items if len(items) > 1 else items[0] if items else None
 
 

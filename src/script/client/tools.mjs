@@ -1,8 +1,22 @@
+/** Refuses what is no tool's result, as `mcpx call` does. */
+function checked(result, { server, tool }, site) {
+  let what;
+  if (result === null || typeof result !== "object" || Array.isArray(result)) what = "it is no object";
+  else if (!Array.isArray(result.content ?? [])) what = "its content is no array of blocks";
+  else return result;
+  const hint = "`.raw` of the same call is the answer as it came";
+  throw told(site, `the server's answer is not a tool's result: ${what}`, { kind: "unavailable", server, tool, hint, raw: result });
+}
+
 /** Structured content; else the text (an object or array written as JSON is parsed); several items become an array. */
 function unwrap(result) {
-  if (result?.structuredContent !== undefined) return result.structuredContent;
-  const items = (result?.content ?? []).map((item) => (item.type === "text" ? parsed(item.text) : item));
+  if (result.structuredContent !== undefined) return result.structuredContent;
+  const items = (result.content ?? []).map((item) => (isText(item) ? parsed(item.text) : item));
   return items.length > 1 ? items : items[0];
+}
+
+function isText(item) {
+  return item?.type === "text" && typeof item.text === "string";
 }
 
 function parsed(text) {
@@ -15,7 +29,7 @@ function parsed(text) {
 }
 
 function raised(result, { server, tool }, site) {
-  const texts = (result.content ?? []).filter((item) => item.type === "text").map((item) => item.text);
+  const texts = (result.content ?? []).filter(isText).map((item) => item.text);
   const message = texts.join("\n") || `${server}.${tool} reported an error without a text`;
   return told(site, message, { kind: "tool", server, tool, raw: result });
 }
@@ -33,7 +47,7 @@ function rawCall(subject, args, options, site) {
 function call(subject, args, options, site) {
   const raw = rawCall(subject, args, options, site);
   const value = raw.then((result) => {
-    if (result?.isError) throw raised(result, subject, site);
+    if (checked(result, subject, site).isError) throw raised(result, subject, site);
     return unwrap(result);
   });
   return Object.defineProperty(value, "raw", {

@@ -282,6 +282,7 @@ export interface Task {
   finishedAt?: number;
   message?: string;
   questions?: Question[];
+  stopped?: boolean;
 }
 
 export interface Resources {
