@@ -7,6 +7,9 @@ pub mod mutate;
 #[cfg(test)]
 pub mod scratch;
 pub mod uri;
+mod words;
+
+pub use words::json_words;
 
 use crate::error::{Error, Kind, Result};
 use sha2::{Digest, Sha256};

@@ -10,6 +10,7 @@ use super::uri;
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::proc;
+use crate::util::json_words;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -171,8 +172,9 @@ fn request(op: &Operation, params: Option<&RawValue>) -> Result<(String, Option<
         return Ok((op.path.to_owned(), text.or(in_body.then(|| b"{}".to_vec()))));
     }
     let mut map: Map<String, Value> = match params {
-        Some(text) => serde_json::from_str(text.get())
-            .map_err(|e| Error::new(Kind::Usage, format!("reading the parameters of {}: {e}", op.name)))?,
+        Some(text) => serde_json::from_str(text.get()).map_err(|e| {
+            Error::new(Kind::Usage, format!("reading the parameters of {}: {}", op.name, json_words(e)))
+        })?,
         None => Map::new(),
     };
     let mut target = op.path.to_owned();

@@ -102,7 +102,7 @@ fn request(cx: &Cx, spec: &RunSpec, far: bool) -> Result<Map<String, Value>> {
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| drop(body.insert(key.into(), value));
     match &spec.source {
-        Source::Inline(code) => put("code", code.as_str().into()),
+        Source::Inline(code) => put("code", (&**code).into()),
         Source::Script(wanted) => {
             let local = script::Local { settings: &world.settings, env: &cx.env, dirs: &world.dirs };
             match script::place(wanted, spec, &local)? {

@@ -294,7 +294,7 @@ fn source(wanted: &Wanted, cache: &Path) -> Result<Source> {
     };
     let language = wanted.language.as_deref().unwrap_or("javascript");
     if matches!(language, "javascript" | "js" | "typescript" | "ts") {
-        return Ok(Source::Inline(code.clone()));
+        return Ok(Source::Inline(code.as_str().into()));
     }
     let known = LANGUAGES.iter().find(|(name, extension)| *name == language || *extension == language);
     let Some((_, extension)) = known else {

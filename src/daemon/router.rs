@@ -16,6 +16,7 @@ use crate::artifacts::Incoming;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Cancel, Progress};
 use crate::settings::Carried;
+use crate::util::json_words;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -76,7 +77,7 @@ impl Params<'_> {
             }
         };
         serde_json::from_slice(text).map_err(|e| {
-            Error::new(Kind::Usage, format!("reading the parameters of {}: {e}", op.name))
+            Error::new(Kind::Usage, format!("reading the parameters of {}: {}", op.name, json_words(e)))
                 .hint("docs/api.md lists them")
         })
     }
@@ -267,7 +268,8 @@ fn params<'a>(
             return Ok(Params::Json(body));
         }
         let text = if body.trim_ascii().is_empty() { b"{}" } else { body };
-        map = serde_json::from_slice(text).map_err(|e| usage(format!("reading the body: {e}")))?;
+        map = serde_json::from_slice(text)
+            .map_err(|e| usage(format!("reading the body: {}", json_words(e))))?;
     }
     for (name, value) in in_path {
         let value = uri::decode(value, false).ok_or_else(|| usage("the path has a broken escape".into()))?;

@@ -16,6 +16,7 @@ use super::tool::Tool;
 use super::writer::Rejected;
 use crate::error::{Error, Kind, Result};
 use crate::log;
+use crate::util::json_words;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -268,8 +269,8 @@ impl Client {
                 Err(e) if tools.is_empty() && is_unknown_method(&e) => return Ok(tools),
                 other => other?,
             };
-            let page: Page =
-                serde_json::from_str(result.get()).map_err(|e| bad(format!("something else: {e}")))?;
+            let page: Page = serde_json::from_str(result.get())
+                .map_err(|e| bad(format!("something else: {}", json_words(e))))?;
             for text in page.tools {
                 match serde_json::from_str::<Tool>(text.get()) {
                     Ok(tool) if headers && mirror::fault(&tool.input_schema).is_some() => {

@@ -20,6 +20,7 @@ use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{self, Settings};
 use crate::util::Env;
+use crate::util::json_words;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -295,7 +296,7 @@ impl Client {
                 .server(&inner.peer.server)
         };
         let said: Handshake = serde_json::from_str(result.get())
-            .map_err(|e| unusable(format!("answered initialize with something else: {e}")))?;
+            .map_err(|e| unusable(format!("answered initialize with something else: {}", json_words(e))))?;
         if !REVISIONS.contains(&said.protocol_version.as_str()) {
             return Err(unusable(format!(
                 "speaks MCP revision \"{}\", which mcpx does not know (it knows {STATELESS}, {})",

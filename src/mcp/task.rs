@@ -6,6 +6,7 @@ use super::cancel::Cancel;
 use super::client::{Client, Options, raw};
 use super::error::{Subject, printable};
 use crate::error::{Error, Kind, Result};
+use crate::util::json_words;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -98,8 +99,9 @@ impl Client {
             }
             let answer =
                 self.request("tasks/get", Some(id.clone()), self.rest(deadline, options)).map_err(later)?;
-            task = serde_json::from_str(answer.get())
-                .map_err(|e| subject.unfit(&format!("answered tasks/get with something else ({e})")))?;
+            task = serde_json::from_str(answer.get()).map_err(|e| {
+                subject.unfit(&format!("answered tasks/get with something else ({})", json_words(e)))
+            })?;
         }
         let outcome = self.request("tasks/result", Some(id.clone()), self.rest(deadline, options));
         if outcome.as_ref().is_err_and(|e| matches!(e.kind(), Kind::Cancelled | Kind::Timeout)) {

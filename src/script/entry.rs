@@ -9,6 +9,7 @@ use super::scan::{Scan, scan};
 use crate::util::digest;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a script is started on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,14 +71,15 @@ pub fn file_entry(cache: &Path, client: &Path, file: &Path, export: Option<&str>
 /// Inline code, looked through once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inline {
-    code: String,
+    code: Arc<str>,
     scan: Scan,
 }
 
 impl Inline {
     /// Takes the code as it was typed or read.
-    pub fn new(code: &str) -> Inline {
-        let code = code.strip_prefix('\u{feff}').unwrap_or(code).to_owned();
+    pub fn new(code: &Arc<str>) -> Inline {
+        // One text for all that hold it: it may be large.
+        let code = code.strip_prefix('\u{feff}').map_or_else(|| code.clone(), Arc::from);
         Inline { scan: scan(&code), code }
     }
     /// Whether it imports or exports statically.
@@ -283,7 +285,7 @@ mod tests {
 
     fn entry(code: &str, kind: JsKind, version: Option<Version>) -> (Entry, String) {
         let e = inline_entry(
-            &Inline::new(code),
+            &Inline::new(&(*code).into()),
             &Scene {
                 cache: Path::new("/c"),
                 client: &made("/c/client.mjs"),
@@ -344,7 +346,7 @@ mod tests {
         std::fs::write(dir.join("deno.json"), "{}").unwrap();
         let of = |code: &str| {
             inline_entry(
-                &Inline::new(code),
+                &Inline::new(&(*code).into()),
                 &Scene {
                     cache: Path::new("/c"),
                     client: &made("/c/m"),

@@ -29,6 +29,7 @@ use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The number under which a script inherits its channel.
@@ -38,7 +39,7 @@ pub const CHANNEL: i32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Code, as it was typed or came from stdin.
-    Inline(String),
+    Inline(Arc<str>),
     /// A path or the name of a named script, as it was typed.
     Script(String),
 }

@@ -20,6 +20,7 @@ use crate::catalog::validate;
 use crate::error::{Error, Kind, Result};
 use crate::mcp::jsonrpc;
 use crate::pool::{Cancel, Progress};
+use crate::util::json_words;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -49,7 +50,7 @@ impl Ask<'_> {
         if !text.trim_start().starts_with('{') {
             return Err(Fault::params("params: expected an object"));
         }
-        serde_json::from_str(text).map_err(|e| Fault::params(format!("params: {e}")))
+        serde_json::from_str(text).map_err(|e| Fault::params(format!("params: {}", json_words(e))))
     }
 
     /// How an operation is asked for on behalf of this request.

@@ -12,6 +12,7 @@ use crate::api::{Client, called, uri};
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::proc::thread;
+use crate::util::json_words;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::io::BufReader;
@@ -150,8 +151,9 @@ impl Link {
 
     /// Where parameters travel over HTTP.
     fn route(&self, op: &Operation, params: &RawValue) -> Result<(String, Option<Vec<u8>>)> {
-        let mut given: Map<String, Value> = serde_json::from_str(params.get())
-            .map_err(|e| Error::new(Kind::Usage, format!("the parameters of {}: {e}", op.name)))?;
+        let mut given: Map<String, Value> = serde_json::from_str(params.get()).map_err(|e| {
+            Error::new(Kind::Usage, format!("the parameters of {}: {}", op.name, json_words(e)))
+        })?;
         self.supply(op, &mut given);
         let mut target = op.path.to_owned();
         let mut query = Vec::new();

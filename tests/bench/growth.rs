@@ -34,9 +34,16 @@ static LINES: Mutex<Vec<Line>> = Mutex::new(Vec::new());
 
 /// Measures.
 pub fn measure() {
-    let parts: [fn(&mut Table) -> Vec<Line>; 5] = [servers, tools, sessions, callers, log];
-    for part in parts {
-        let mut table = Table::new("Growth (ms)");
+    type Part = fn(&mut Table) -> Vec<Line>;
+    let parts: [(&str, Part); 5] = [
+        ("Growth by servers (ms)", servers),
+        ("Growth by tools (ms)", tools),
+        ("Growth by sessions (ms)", sessions),
+        ("Growth by commands at once (ms)", callers),
+        ("Growth by the size of the log (ms)", log),
+    ];
+    for (title, part) in parts {
+        let mut table = Table::new(title);
         let lines = part(&mut table);
         table.print();
         LINES.lock().expect("one thread").extend(lines);

@@ -75,10 +75,19 @@ fn preface() -> String {
     let kernel = read("/proc/sys/kernel/osrelease");
     let load = read("/proc/loadavg");
     let load = load.split(' ').next().unwrap_or("");
+    // The scheduling policy is the 41st field (proc(5)); the name before may hold anything, so it is counted from behind it.
+    let stat = read("/proc/self/stat");
+    let policy = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(38));
+    let alone = match policy {
+        Some("1" | "2") => {
+            ", under the round-robin scheduling class (`chrt -r`), so that other programs hardly interfere"
+        }
+        _ => "",
+    };
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_millis());
     let day = mcpx::util::iso8601(u64::try_from(now).unwrap_or(0));
     format!(
-        "# Benchmarks\n\nWritten by `make bench-docs` on {}, mcpx {}, Linux {}, {cores} × {model}, load {load} at the end. \
+        "# Benchmarks\n\nWritten by `make bench-docs` on {}, mcpx {}, Linux {}, {cores} × {model}, load {load} at the end{alone}. \
          Medians; the ratio is to the same without mcpx, or of the other program to mcpx.\n",
         day.split('T').next().unwrap_or(""),
         env!("CARGO_PKG_VERSION"),

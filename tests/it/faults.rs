@@ -399,3 +399,19 @@ fn input_without_an_end_is_refused_at_the_limit() {
     }
     world.mcpx(["call", "demo.echo", "@/dev/zero"]).status(69).stderr_has("more than 65536 bytes").check();
 }
+
+#[test]
+fn no_message_names_a_type_of_ours() {
+    let world = World::demo();
+    let _ = world.mcpx(["ls"]).run();
+    for (path, body) in [
+        ("/v1/call", json!([])),
+        ("/v1/call", json!({"server": "demo", "tool": "echo", "context": 1})),
+        ("/v1/exec", json!({"code": "1", "hooks": "x"})),
+        ("/v1/prompts/get", json!({"server": "demo", "name": "greet", "context": [1, {}]})),
+    ] {
+        let (status, answer) = world.ask_text("POST", path, Some(&body));
+        assert_eq!(status, 400, "{answer}");
+        assert!(!answer.contains("struct ") && answer.contains("expected "), "{body}: {answer}");
+    }
+}

@@ -80,5 +80,5 @@ fn run(cx: &mut Cx) -> Result<u8> {
         }));
     }
     let args = cx.inv.words[1..].to_vec();
-    running::run(cx, Source::Inline(code), args)
+    running::run(cx, Source::Inline(code.into()), args)
 }

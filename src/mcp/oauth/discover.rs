@@ -7,6 +7,7 @@ use super::fetch::Fetch;
 use super::refused;
 use super::url::Url;
 use crate::error::Result;
+use crate::util::json_words;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -102,7 +103,9 @@ fn resource(fetch: &Fetch<'_>, url: &str, at: &Url<'_>, hint: Option<&str>) -> R
         let answer = fetch.get(&place)?;
         if answer.status == 200 {
             let read = serde_json::from_value(answer.json);
-            let what = |e| refused(fetch.server, format_args!("the metadata of {url} cannot be read: {e}"));
+            let what = |e: serde_json::Error| {
+                refused(fetch.server, format_args!("the metadata of {url} cannot be read: {}", json_words(e)))
+            };
             return read.map(Some).map_err(what);
         }
         if hint.is_some() || answer.status >= 500 {
@@ -136,8 +139,9 @@ fn issuer(fetch: &Fetch<'_>, name: &str) -> Result<Option<Issuer>> {
 
 /// Believes metadata only when they are those of the issuer that was asked (RFC 8414, 3.3).
 fn read(fetch: &Fetch<'_>, json: Value, name: &str) -> Result<Issuer> {
-    let found: Issuer = serde_json::from_value(json)
-        .map_err(|e| refused(fetch.server, format_args!("the metadata of {name} cannot be read: {e}")))?;
+    let found: Issuer = serde_json::from_value(json).map_err(|e| {
+        refused(fetch.server, format_args!("the metadata of {name} cannot be read: {}", json_words(e)))
+    })?;
     if found.issuer != name {
         let what = format!("{name} says of itself that it is {}; nothing was sent there", found.issuer);
         return Err(refused(fetch.server, what));

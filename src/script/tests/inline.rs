@@ -260,11 +260,12 @@ fn large_output_is_drained_and_cut_only_when_collected() {
         let options = Options { settings: vec![limit, ("script.console", "print")], ..Options::default() };
         let leave = if js.is_deno() { "Deno.exit(0)" } else { "process.exit(0)" };
         let code = format!("console.log('x'.repeat(100_000_000)); {leave}");
-        let (_, document) = stage.run(&js, Source::Inline(code.clone()), &options).unwrap();
+        let (_, document) = stage.run(&js, Source::Inline(code.as_str().into()), &options).unwrap();
         assert_eq!(document["stdout"].as_str().unwrap().len(), 64 * 1024, "{js:?}");
         assert_eq!(document["truncated"], json!(["stdout"]));
         let recorded = Options { settings: vec![limit], ..Options::default() };
-        let (_, document) = stage.run(&js, Source::Inline(code.replace("100_", "10_")), &recorded).unwrap();
+        let (_, document) =
+            stage.run(&js, Source::Inline(code.replace("100_", "10_").into()), &recorded).unwrap();
         assert_eq!(document["logs"][0]["message"].as_str().unwrap().len(), 64 * 1024 - 64, "{js:?}");
         assert_eq!(document["truncated"], json!(["logs"]));
         let (_, document) =
