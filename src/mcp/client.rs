@@ -163,6 +163,9 @@ impl Client {
         let inner = &*self.0;
         let peer = &inner.peer;
         let subject = Subject { server: &peer.server, method, params, mirrored: options.mirrored };
+        if let Link::Stdio(stdio) = &inner.link {
+            stdio.drain(peer);
+        }
         let waiting = peer.pending.open_for(options.progress.is_some(), options.asked.clone());
         let slot = &waiting.slot;
         // Looked at after the place was taken: whoever closes later finds it.

@@ -79,13 +79,25 @@ impl<S: Read + AsFd> Reading<S> {
         }
     }
 
+    /// Reads what is there already, unless somebody else does. Before a call begins: what
+    /// a server asked earlier is not asked because of it.
+    pub fn drain(&self, peer: &Arc<Peer>, send: impl FnMut(Vec<u8>)) {
+        self.read_until(peer, Instant::now(), || false, send);
+    }
+
     /// Reads for a caller that waits for its answer, unless somebody else does: until
     /// there is something for it, or for a short while.
-    pub fn help(
+    pub fn help(&self, peer: &Arc<Peer>, slot: &Slot, deadline: Option<Instant>, send: impl FnMut(Vec<u8>)) {
+        let until = Instant::now() + PATIENCE;
+        let until = deadline.map_or(until, |deadline| until.min(deadline));
+        self.read_until(peer, until, || slot.has_news(), send);
+    }
+
+    fn read_until(
         &self,
         peer: &Arc<Peer>,
-        slot: &Slot,
-        deadline: Option<Instant>,
+        until: Instant,
+        enough: impl Fn() -> bool,
         mut send: impl FnMut(Vec<u8>),
     ) {
         let mut turn = self.turn();
@@ -94,15 +106,12 @@ impl<S: Read + AsFd> Reading<S> {
         }
         turn.taken = true;
         drop(turn);
-        let until = Instant::now() + PATIENCE;
-        let until = deadline.map_or(until, |deadline| until.min(deadline));
         let mut ended = false;
+        // A server that never stops talking is left to the thread.
+        let limit = Instant::now() + PATIENCE;
         let mut lines = self.lines();
-        while !ended && !slot.has_news() {
+        while !ended && !enough() && Instant::now() < limit {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
             let ready = proc::poll_readable(&[lines.stream.as_fd()], Some(left));
             if ready.is_ok_and(|ready| !ready[0]) {
                 break;
@@ -263,6 +272,24 @@ mod tests {
         reading.help(&peer, &next.slot, None, drop);
         assert_eq!(result(&next.slot), "2");
         assert!(!reading.turn().ended);
+    }
+
+    #[test]
+    fn what_came_before_a_call_is_read_before_it() {
+        let (out, mut into) = pipe().unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (noticed, peer) = (heard.clone(), peer());
+        let hooks = Hooks {
+            noticed: Arc::new(move |method, _| noticed.lock().unwrap().push(method.to_owned())),
+            ..Hooks::default()
+        };
+        let peer = Peer::new("demo", peer.limits, hooks);
+        let reading = Reading::new(out);
+        reading.drain(&peer, drop);
+        into.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n")
+            .unwrap();
+        reading.drain(&peer, drop);
+        assert_eq!(*heard.lock().unwrap(), ["notifications/message"]);
     }
 
     #[test]

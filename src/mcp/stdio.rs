@@ -113,6 +113,11 @@ impl Stdio {
         self.writer.send(line, slot)
     }
 
+    /// Reads what is there already.
+    pub fn drain(&self, peer: &Arc<Peer>) {
+        self.reading.drain(peer, |line| drop(self.writer.send(line, None)));
+    }
+
     /// Reads for a caller that has sent its request, for as long as that is worth it.
     pub fn help(&self, peer: &Arc<Peer>, slot: &Slot, deadline: Option<Instant>) {
         self.reading.help(peer, slot, deadline, |line| drop(self.writer.send(line, None)));

@@ -579,10 +579,10 @@ fn a_member_of_a_setting_that_is_an_object_is_set_shown_and_unset_by_its_path() 
     assert!(file().get("script").is_none(), "what is left empty goes too: {}", file());
     // In a running daemon.
     world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
-    let _ =
-        set(&["set", "hooks.note", "{\"on\":\"call.finished\",\"run\":\"true\"}", "--persist", "runtime"]);
+    let hook = "{\"events\":[\"call\"],\"shell\":\"true\"}";
+    let _ = set(&["set", "hooks.note", hook, "--persist", "runtime"]);
     let row = world.mcpx(["--json", "settings", "get", "hooks.note", "--daemon"]).run().json();
-    assert_eq!((&row["value"]["run"], &row["source"]), (&json!("true"), &json!("runtime")), "{row}");
+    assert_eq!((&row["value"]["shell"], &row["source"]), (&json!("true"), &json!("runtime")), "{row}");
     world.mcpx(["settings", "unset", "hooks.note", "--daemon"]).status(2).stderr_has("as a whole").check();
 }
 
