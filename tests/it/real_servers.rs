@@ -83,13 +83,11 @@ fn a_server_over_http_is_one_like_any_other() {
     world.mcpx(["call", "gone.x"]).status(69).stderr_has("gone").check();
 
     // A call that it is working on when it dies may have had an effect.
-    let running =
-        world.mcpx(["call", "web.trigger-long-running-operation", "duration:=60", "steps:=60"]).start();
-    wait_until("the call to be in flight", || {
-        let status = world.mcpx(["--json", "status"]).run().json();
-        let rows = status["instances"].as_array()?.clone();
-        rows.iter().any(|r| r["server"] == "web" && r["inFlight"] == 1).then_some(())
-    });
+    let code = "await web.triggerLongRunningOperation({duration: 60, steps: 60}, \
+        {onprogress: () => Deno.writeTextFileSync('begun', '')})";
+    let running = world.mcpx(["exec", code]).start();
+    // In flight it is before it is sent; once it tells how far it is, the server has it.
+    wait_until("the server to work on it", || world.dir().join("begun").exists().then_some(()));
     drop(server);
     let output = running.wait();
     assert_eq!(output.status, 76, "{output}");
