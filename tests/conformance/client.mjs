@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { argv, env, execPath, exit, stderr } from "node:process";
+import process, { argv, env, execPath, stderr } from "node:process";
 import { fileURLToPath } from "node:url";
 
 const scenario = env.MCP_CONFORMANCE_SCENARIO;
@@ -121,7 +121,8 @@ try {
   (scenarios[scenario] ?? (scenario.startsWith("auth/") ? authorised : tools))();
 } catch (e) {
   stderr.write(`${scenario}: ${e.message}\n`);
-  exit(1);
+  // Not exit(): what follows still stops the daemon.
+  process.exitCode = 1;
 } finally {
   try {
     mcpx("stop");
