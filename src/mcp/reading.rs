@@ -106,6 +106,7 @@ impl<S: Read + AsFd> Reading<S> {
         }
         turn.taken = true;
         drop(turn);
+        let _returned = Returned(self);
         let mut ended = false;
         // A server that never stops talking is left to the thread.
         let limit = Instant::now() + PATIENCE;
@@ -136,6 +137,21 @@ impl<S: Read + AsFd> Reading<S> {
 
     fn lines(&self) -> MutexGuard<'_, Lines<S>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives a caller's turn back when a bug ends the caller: the server's other callers
+/// would wait for ever.
+struct Returned<'a, S>(&'a Reading<S>);
+
+impl<S> Drop for Returned<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            (turn.taken, turn.brisk) = (false, Instant::now());
+            drop(turn);
+            self.0.back.notify_one();
+        }
     }
 }
 
@@ -326,6 +342,23 @@ mod tests {
                 });
             }
         });
+        drop(into);
+        own.join().unwrap();
+    }
+
+    #[test]
+    fn a_caller_that_a_bug_ends_gives_its_turn_back() {
+        let (out, mut into) = pipe().unwrap();
+        let (reading, peer) = (Arc::new(Reading::new(out)), peer());
+        let [broken, other] = [(); 2].map(|()| peer.pending.open_for(false, None));
+        into.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"method\":\"ping\"}\n").unwrap();
+        let bug = std::panic::AssertUnwindSafe(|| {
+            reading.help(&peer, &broken.slot, None, |_| panic!("a bug of the test"));
+        });
+        assert!(std::panic::catch_unwind(bug).is_err());
+        let own = thread(&reading, &peer);
+        into.write_all(&answer(other.slot.id)).unwrap();
+        assert_eq!(result(&other.slot), "2");
         drop(into);
         own.join().unwrap();
     }
