@@ -48,7 +48,7 @@ pub enum Logs {
     /// That of this machine's daemons.
     Files(PathBuf, Arc<Snapshot>),
     /// That of the daemon which is named.
-    Daemon(Client, String),
+    Daemon(Box<Client>, String),
 }
 
 impl Logs {
@@ -58,7 +58,7 @@ impl Logs {
     /// `Unavailable` when the files cannot be read, or the daemon that is named does not answer.
     pub fn open(cx: &Cx) -> Result<Logs> {
         if let Some((client, endpoint)) = cx.named_elsewhere(&Progress::start("asking the daemon"))? {
-            return Ok(Logs::Daemon(client, endpoint));
+            return Ok(Logs::Daemon(Box::new(client), endpoint));
         }
         let place = dir(&cx.dirs()?);
         let snapshot = Snapshot::take(&place).map_err(unreadable)?;
