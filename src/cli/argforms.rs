@@ -106,7 +106,7 @@ impl Forms {
             Some(Whole::File(path)) => {
                 let shown = path.to_string_lossy();
                 let mut file = std::fs::File::open(path)
-                    .map_err(|e| usage(format!("reading the arguments from {shown}: {e}")))?;
+                    .map_err(|e| Error::unreadable(format!("the arguments from {shown}"), &e))?;
                 let bytes = whole(&mut file, most, &format!("the file {shown}"))?;
                 Some(object(text_of(&bytes, &format!("the file {shown}"))?, &format!("the file {shown}"))?)
             }

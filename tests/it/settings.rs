@@ -390,7 +390,7 @@ fn links_modes_and_read_only_files_are_respected() {
     assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::set_permissions(&real, PermissionsExt::from_mode(0o400)).unwrap();
     let before = std::fs::read(&real).unwrap();
-    let output = world.mcpx(["settings", "set", "pool.max", "8"]).status(65).any_stderr().run();
+    let output = world.mcpx(["settings", "set", "pool.max", "8"]).status(74).any_stderr().run();
     output.says(&["real/c.json: the file is read-only; nothing was changed", "chmod u+w"]);
     assert_eq!(std::fs::read(&real).unwrap(), before);
     // A file with a fault is not written over, and one whose value is wrong can be put right.

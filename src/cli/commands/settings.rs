@@ -260,7 +260,7 @@ fn secret(setting: &dyn Declared, typed: &str) -> Result<String> {
         .lock()
         .take(MAX_SECRET)
         .read_to_string(&mut text)
-        .map_err(|e| usage(format!("reading the secret from standard input: {e}")))?;
+        .map_err(|e| Error::unreadable("the secret from standard input", &e))?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
