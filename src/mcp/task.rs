@@ -94,7 +94,7 @@ impl Client {
                 self.drop_task(&id);
                 return Err(match cancelled {
                     true => subject.cancelled(),
-                    false => subject.timed_out(options.timeout.unwrap_or_default(), true),
+                    false => subject.timed_out(options.limit(), true),
                 });
             }
             let answer =

@@ -195,7 +195,7 @@ fn a_caller_that_is_killed_cancels_its_call() {
 fn a_call_that_takes_too_long_ends_in_124_and_is_cancelled() {
     let world = World::fake(&["--late-answer"]);
     let output = world.mcpx(["call", "--timeout", "300ms", "fake.hang"]).status(124).any_stderr().run();
-    output.says(&["fake did not answer", "hang", "--timeout"]);
+    output.says(&["fake did not answer", "hang within 300ms", "--timeout"]);
     wait_until("the cancellation to arrive", || {
         (!world.received("fake", "notifications/cancelled").is_empty()).then_some(())
     });

@@ -43,6 +43,8 @@ fn what_cannot_be_read_ends_with_66() {
         (&["check", "--catalog-lock", "dir"], "dir: is a directory"),
     ];
     each(&world, 66, "unreadable", rows);
+    world.write(".opencode", "");
+    each(&world, 66, "unreadable", &[(&["plugin", "install", "opencode"], "not a directory")]);
     // The log's own place.
     let world = World::demo();
     std::fs::create_dir_all(world.state()).unwrap();
@@ -83,8 +85,6 @@ fn what_cannot_be_written_ends_with_74() {
         (&["servers", "remove", "demo"], "the file is read-only; nothing was changed"),
     ];
     each(&world, 74, "unwritable", rows);
-    world.write(".opencode", "");
-    each(&world, 74, "unwritable", &[(&["plugin", "install", "opencode"], "not a directory")]);
     for left in ["absent", "report.xml", "lock.json"] {
         assert!(!world.dir().join(left).exists(), "{left}");
     }

@@ -350,13 +350,13 @@ fn unset(cx: &mut Cx, key: &str) -> Result<u8> {
     let (setting, inside) = keypath::known(key)?;
     let persist = persist(cx)?;
     if persist == Persist::Runtime {
-        if !inside.is_empty() {
-            return Err(usage(format!("the running daemon takes back {} as a whole", setting.key()))
-                .hint(format!("mcpx settings unset {} --persist runtime", setting.key())));
-        }
         let (client, route) = (daemon(cx)?, format!("/v1/settings/{}", setting.key()));
         let before = client.json("GET", &route, None)?;
-        let row = client.json("DELETE", &route, None)?;
+        // Of an object one member is taken back; with its last the whole is.
+        let row = match keypath::without(&before, &inside) {
+            Some(rest) => client.json("PUT", &route, Some(&json!({"value": rest})))?,
+            None => client.json("DELETE", &route, None)?,
+        };
         let change = ["source", "value"].iter().any(|member| before[member] != row[member]);
         return changed(cx, row, "in the daemon", change);
     }
