@@ -12,6 +12,7 @@ use super::peer::Peer;
 use super::pending::{Event, Outcome, Slot};
 use super::stdio::Stdio;
 use super::streamable::{Exchange, Streamable};
+use super::subscribe::{self, Watched};
 use super::tool::Tool;
 use super::writer::Rejected;
 use crate::error::{Error, Kind, Result};
@@ -86,6 +87,8 @@ pub(super) struct Inner {
     pub started: Mutex<Arc<Handshake>>,
     /// What each request says of us; empty unless the server is of the stateless era.
     pub stamp: RwLock<Arc<Stamp>>,
+    /// Which of its resources are watched; unused unless the server is of the stateless era.
+    pub watched: Mutex<Watched>,
     /// Something here answers `sampling/createMessage`, whoever calls.
     pub model: bool,
     /// The server is told that somebody does.
@@ -128,6 +131,11 @@ impl Client {
         let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
         if stamp.is_empty() {
             return self.send(method, params.as_deref(), deadline, &stamp, &options);
+        }
+        if let Some(on) = subscribe::watching(method) {
+            let (server, params) = (self.0.peer.server.as_str(), params.as_deref());
+            let subject = Subject { server, method, params, mirrored: &[] };
+            return self.watch(on, &subject, &stamp, deadline, &options);
         }
         let (mut again, mut round) = (None, 0);
         loop {

@@ -23,6 +23,7 @@ mod stateless_tests;
 mod stderr;
 mod stdio;
 mod streamable;
+mod subscribe;
 mod task;
 #[cfg(test)]
 mod tests;

@@ -63,6 +63,7 @@ mod sessions;
 mod settings;
 mod soak;
 mod stats;
+mod subscriptions;
 mod tasks;
 mod terminal;
 mod typecheck;
