@@ -17,6 +17,7 @@
 //!   --protocol REVISION   answer it with that revision
 //!   --era ERA             `stateless`: know no `initialize`, and want metadata in each request;
 //!                         `sticky`: know both eras, and stay with that of the first request;
+//!   --ttl MS, --cache-scope SCOPE  say that of the list of tools;
 //!   --listen HOW          (stateless era) be listened to, but: `refused`, not; `partly`, to lists alone;
 //!                         `silent`, without a word;
 //!                         anything else: know `initialize` alone, as without
@@ -81,6 +82,8 @@ struct Options {
     protocol: Option<String>,
     era: Option<String>,
     listen: Option<String>,
+    ttl: Option<usize>,
+    cache_scope: Option<String>,
     garbage_first: bool,
     garbage_between: bool,
     crlf: bool,
@@ -125,6 +128,8 @@ impl Options {
                 "--never-initialize" => o.never_initialize = true,
                 "--protocol" => o.protocol = Some(value()),
                 "--era" => o.era = Some(value()),
+                "--ttl" => o.ttl = Some(number(&flag, &value())),
+                "--cache-scope" => o.cache_scope = Some(value()),
                 "--listen" => o.listen = Some(value()),
                 "--garbage-first" => o.garbage_first = true,
                 "--garbage-between" => o.garbage_between = true,
@@ -564,7 +569,14 @@ impl Fake {
         }
         let tools = self.tools();
         let Some(page) = self.options.page.filter(|p| *p > 0) else {
-            return self.answer(id, json!({"tools": tools}));
+            let mut result = json!({"tools": tools});
+            if let Some(ttl) = self.options.ttl {
+                result["ttlMs"] = json!(ttl);
+            }
+            if let Some(scope) = &self.options.cache_scope {
+                result["cacheScope"] = json!(scope);
+            }
+            return self.answer(id, result);
         };
         let from: usize = params["cursor"].as_str().and_then(|c| c.parse().ok()).unwrap_or(0);
         let shown: Vec<&Value> = tools.iter().skip(from).take(page).collect();

@@ -130,3 +130,60 @@ fn a_host_watches_resources_of_a_stateless_server_too() {
     }
     assert_eq!(host.end(), 0);
 }
+
+/// How often a fake server was asked for its tools.
+fn listed(world: &World, server: &str) -> usize {
+    world.received(server, "tools/list").len()
+}
+
+#[test]
+fn a_list_is_as_old_as_its_server_lets_it_become() {
+    let promising = |ms| ["--era", "stateless", "--ttl", ms];
+    let world = World::fake(&promising("1"))
+        .and_fake("lasting", &promising("3600000"))
+        .and_fake("unsaid", &promising("0"));
+    for _ in 0..3 {
+        let _ = world.mcpx(["ls"]).run();
+    }
+    assert!(listed(&world, "fake") >= 3, "asked each time");
+    assert_eq!((listed(&world, "lasting"), listed(&world, "unsaid")), (1, 1));
+    // A program's call does not wait for that.
+    let before = listed(&world, "fake");
+    let call = json!({"server": "fake", "tool": "echo", "arguments": {"text": "hi"}});
+    let (_, said) = world.ask("POST", "/v1/call", Some(&call));
+    assert_eq!(said["result"]["content"][0]["text"], "hi", "{said}");
+    assert_eq!(listed(&world, "fake"), before);
+    // Before a tool is said not to be there, the server is asked, unless it gave its word.
+    for (server, asked) in [("fake", 1), ("unsaid", 1), ("lasting", 0)] {
+        let before = listed(&world, server);
+        let call = json!({"server": server, "tool": "nothing_like_it"});
+        assert_eq!(world.ask("POST", "/v1/call", Some(&call)).1["error"]["kind"], "not-found");
+        assert_eq!(listed(&world, server) - before, asked, "{server}");
+    }
+}
+
+#[test]
+fn a_tool_that_nobody_was_told_of_is_found_when_it_is_called() {
+    let port = free_port();
+    let _server = at(port);
+    let world = world(port);
+    let _ = world.mcpx(["call", "web.grow_silently"]).run();
+    world.mcpx(["call", "web.grown1"]).stdout("new\n").check();
+}
+
+#[test]
+fn a_private_list_is_read_anew_by_another_daemon_and_after_a_restart() {
+    let args = ["--era", "stateless", "--ttl", "3600000", "--cache-scope"];
+    let world = World::fake(&[&args[..], &["private"]].concat())
+        .and_fake("public", &[&args[..], &["public"]].concat());
+    let _ = world.mcpx(["ls"]).run();
+    let _ = world.mcpx(["stop"]).run();
+    for server in ["public", "fake"] {
+        world.mcpx(["call", &format!("{server}.echo"), "text=hi"]).stdout("hi\n").check();
+    }
+    wait_until("the list", || (listed(&world, "fake") == 2).then_some(()));
+    assert_eq!(listed(&world, "public"), 1);
+    let _ = world.mcpx(["restart"]).run();
+    let _ = world.mcpx(["ls"]).run();
+    assert_eq!((listed(&world, "fake"), listed(&world, "public")), (3, 1));
+}

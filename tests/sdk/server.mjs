@@ -3,7 +3,7 @@
 //   node server.mjs stdio | http PORT
 //
 // It tells of changes when its tools are called: `touch` of one of its resources,
-// `grow` of its lists.
+// `grow` of its lists; not when `grow_silently` is.
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { argv } from "node:process";
@@ -36,6 +36,10 @@ function server() {
   own.registerTool("grow", { description: "Adds a tool." }, () => {
     grown += 1;
     changed.lists(own);
+    return text(`${grown}`);
+  });
+  own.registerTool("grow_silently", { description: "Adds a tool, and tells nobody." }, () => {
+    grown += 1;
     return text(`${grown}`);
   });
   for (let n = 1; n <= grown; n += 1) own.registerTool(`grown${n}`, {}, () => text("new"));
