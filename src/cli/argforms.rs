@@ -558,7 +558,7 @@ mod tests {
         std::fs::write(&file, "\u{feff}{\"a\":1}\n").unwrap();
         assert_eq!(built(&[&format!("@{}", file.display())]), "{\"a\":1}");
         std::fs::remove_file(&file).unwrap();
-        assert!(refused(&[&format!("@{}", file.display())]).contains("No such file"));
+        assert!(refused(&[&format!("@{}", file.display())]).contains("no such file"));
     }
 
     #[test]
