@@ -558,7 +558,10 @@ mod tests {
         std::fs::write(&file, "\u{feff}{\"a\":1}\n").unwrap();
         assert_eq!(built(&[&format!("@{}", file.display())]), "{\"a\":1}");
         std::fs::remove_file(&file).unwrap();
-        assert!(refused(&[&format!("@{}", file.display())]).contains("no such file"));
+        let e = build(&[&format!("@{}", file.display())]).expect_err("it is gone");
+        assert!(
+            e.kind() == crate::error::Kind::Unreadable && e.message().ends_with("no such file or directory")
+        );
     }
 
     #[test]
