@@ -39,6 +39,8 @@ const NEWS: Duration = Duration::from_secs(2);
 pub struct Options<'a> {
     /// How long the answer may take; `None` is for ever.
     pub timeout: Option<Duration>,
+    /// The limit as it was given, where some of it had passed before: what is said of a time-out.
+    pub given: Option<Duration>,
     /// Tells that the caller has left.
     pub cancel: &'a Cancel,
     /// Asks the server for progress, and takes each report (`{progress, total?,
@@ -60,6 +62,7 @@ impl<'a> Options<'a> {
     pub fn new(cancel: &'a Cancel) -> Options<'a> {
         Options {
             timeout: None,
+            given: None,
             cancel,
             progress: None,
             asked: None,
@@ -72,6 +75,10 @@ impl<'a> Options<'a> {
     pub fn timeout(mut self, timeout: Duration) -> Options<'a> {
         self.timeout = Some(timeout);
         self
+    }
+    /// The limit as a message says it.
+    pub(super) fn limit(&self) -> Duration {
+        self.given.or(self.timeout).unwrap_or_default()
     }
 }
 
@@ -213,7 +220,7 @@ impl Client {
         };
         let Event::Done(outcome) = event else {
             let sent = inner.give_up(&subject, slot, "timed out");
-            return Err(subject.timed_out(options.timeout.unwrap_or_default(), sent));
+            return Err(subject.timed_out(options.limit(), sent));
         };
         match outcome {
             Outcome::Result(result) => Ok(result),

@@ -140,7 +140,7 @@ impl<'a> Waiter<'a> {
         self.drop_task();
         Err(match cancelled {
             true => self.subject.cancelled(),
-            false => self.subject.timed_out(self.options.timeout.unwrap_or_default(), true),
+            false => self.subject.timed_out(self.options.limit(), true),
         })
     }
 
@@ -180,7 +180,7 @@ impl<'a> Waiter<'a> {
                 }
                 Kind::Timeout => {
                     self.drop_task();
-                    return Err(self.subject.timed_out(self.options.timeout.unwrap_or_default(), true));
+                    return Err(self.subject.timed_out(self.options.limit(), true));
                 }
                 _ => return Err(e),
             }

@@ -187,6 +187,7 @@ impl Errand<'_> {
         }
         let options = Options {
             timeout,
+            given: self.call.timeout.filter(|limit| !limit.is_zero()),
             cancel: self.call.cancel,
             progress: self.call.progress.clone(),
             asked: self.call.asked.clone(),
