@@ -205,6 +205,7 @@ pub fn call(tool: &str, arguments: &Value) -> CallRequest {
         context: CallContext::default(),
         timeout_ms: None,
         input: None,
+        task: None,
     }
 }
 
