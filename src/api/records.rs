@@ -508,6 +508,23 @@ pub static LOGGED: Record = Record {
     ],
 };
 
+/// What an id belongs to.
+pub static CHAIN: Record = Record {
+    name: "Chain",
+    fields: &[always("tree", Shape::List(&Shape::Record(&LINK)), "the daemons that it happened in")],
+};
+
+/// Something that has an id, and what happened in it.
+pub static LINK: Record = Record {
+    name: "Link",
+    fields: &[
+        always("kind", Shape::Text, "daemon, session, run, call or instance"),
+        always("id", Shape::Text, "the id; for an instance the server and the instance's key"),
+        always("records", Shape::List(&Shape::Record(&LOGGED)), "the records about it itself, oldest first"),
+        maybe("children", Shape::List(&Shape::Object), "what happened in it: the same again"),
+    ],
+};
+
 /// Statistics.
 pub static STATS: Record = Record {
     name: "Stats",

@@ -40,6 +40,9 @@ struct Head {
     tokens: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     about: Option<String>,
+    /// Until when the server promised that its list stays so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<u64>,
     /// Lengths in bytes of the second line and of all that follows it, line ends included.
     rows: u64,
     rest: u64,
@@ -57,6 +60,10 @@ struct Meta {
     capabilities: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ttl_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    private: bool,
 }
 
 /// What `ls` needs of a server.
@@ -124,6 +131,8 @@ impl Cache {
             server_info: meta.server_info,
             capabilities: meta.capabilities,
             instructions: meta.instructions,
+            ttl_ms: meta.ttl_ms,
+            private: meta.private,
             tools,
         })
     }
@@ -153,6 +162,8 @@ impl Cache {
             server_info: schema.server_info.clone(),
             capabilities: schema.capabilities.clone(),
             instructions: schema.instructions.clone(),
+            ttl_ms: schema.ttl_ms,
+            private: schema.private,
         })?;
         rest.push(b'\n');
         for tool in &schema.tools {
@@ -167,6 +178,7 @@ impl Cache {
             tools: schema.tools.len(),
             tokens,
             about: rows::about_server(schema),
+            until: schema.promised_until(),
             rows: rows.len() as u64,
             rest: rest.len() as u64,
         })?;
@@ -215,10 +227,12 @@ impl Cache {
         };
         let head: Head = serde_json::from_slice(&bytes[..end]).ok()?;
         let expected = (end as u64 + 1).checked_add(head.rows)?.checked_add(head.rest)?;
+        let now = now_ms();
         let fits = head.mcpx == VERSION
             && head.server == server
             && head.digest == digest
-            && u128::from(now_ms().saturating_sub(head.at)) <= ttl.as_millis()
+            && u128::from(now.saturating_sub(head.at)) <= ttl.as_millis()
+            && head.until.is_none_or(|until| now < until)
             // A file that was cut short, or grew.
             && file.metadata().ok()?.len() == expected;
         if !fits {
@@ -322,6 +336,8 @@ mod tests {
             server_info: Some(json!({"name":"x","description":"A server for tests"})),
             capabilities: Some(json!({"tools":{}})),
             instructions: Some("Be nice.".into()),
+            ttl_ms: None,
+            private: false,
             tools: (0..tools).map(tool).collect(),
         }
     }

@@ -102,6 +102,8 @@ impl Lock {
             server_info: locked.server_info.clone(),
             capabilities: None,
             instructions: locked.instructions.clone(),
+            ttl_ms: None,
+            private: false,
             tools: locked.tools.clone(),
         })
     }

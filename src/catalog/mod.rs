@@ -41,6 +41,24 @@ pub struct ServerSchema {
     /// The server's instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// How long the server said that its tools stay the same, milliseconds; 0 promises nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// The server said that its tools are for whoever asked, and nobody else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
     /// Its tools, in its own order.
     pub tools: Vec<Tool>,
+}
+
+impl ServerSchema {
+    /// Until when the server promised that this stays so, milliseconds since 1970; none when it promised nothing.
+    pub fn promised_until(&self) -> Option<u64> {
+        self.ttl_ms.filter(|ms| *ms > 0).map(|ms| self.fetched_at.saturating_add(ms))
+    }
+
+    /// The server's promise is over.
+    pub fn has_expired(&self) -> bool {
+        self.promised_until().is_some_and(|until| crate::util::now_ms() >= until)
+    }
 }

@@ -286,6 +286,25 @@ impl Cx {
         Ok(client)
     }
 
+    /// The daemon that `daemon.endpoint` names, and its address, for what is otherwise read from this
+    /// machine's files and needs no configuration.
+    ///
+    /// # Errors
+    /// When it does not answer; what is wrong with the configuration, where that hides which one is meant.
+    pub fn named_elsewhere(&self, progress: &Progress) -> Result<Option<(Client, String)>> {
+        match self.world() {
+            Ok(world) if find::is_elsewhere(&world.settings) => {
+                Ok(Some((self.daemon(progress)?, world.settings.get(&settings::DAEMON_ENDPOINT))))
+            }
+            Ok(_) => Ok(None),
+            Err(e) => {
+                let said = self.inv.setting("daemon.endpoint").is_some()
+                    || self.env.text("MCPX_DAEMON_ENDPOINT").is_some_and(|text| !text.is_empty());
+                if said { Err(e) } else { Ok(None) }
+            }
+        }
+    }
+
     /// This command is its own daemon. One that is named is used all the same.
     fn is_inline(&self, world: &World) -> bool {
         world.settings.get(&settings::DAEMON_INLINE) && !find::is_named(&world.settings)

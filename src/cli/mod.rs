@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod help;
 pub mod interrupt;
 pub mod locking;
+pub mod logs;
 pub mod man;
 pub mod out;
 pub mod plugins;

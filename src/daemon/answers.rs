@@ -66,6 +66,11 @@ struct Restarted {
 }
 
 #[derive(Deserialize)]
+struct OfId {
+    id: String,
+}
+
+#[derive(Deserialize)]
 struct OfKey {
     key: String,
 }
@@ -197,7 +202,8 @@ fn dispatch(
             "hooks": daemon.logs.hooks.rows(),
             "consumers": daemon.logs.consumers.rows(),
         })),
-        Id::Log => recording::records(daemon, params.parse(op)?),
+        Id::Log => recording::records(daemon, params.parse(op)?, asker),
+        Id::LogChain => recording::chain_of(daemon, &params.parse::<OfId>(op)?.id),
         Id::Metrics => Ok(recording::metrics(daemon)),
         Id::Namespaces => {
             let Fresh { fresh, known, wait_ms, chosen } = params.parse(op)?;

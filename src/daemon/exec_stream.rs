@@ -3,7 +3,7 @@
 
 use super::exec::{self, Ended, Job};
 use super::router::Response;
-use crate::api::http::Chunked;
+use crate::api::http::{Chunked, LINES};
 use crate::error::{Error, Kind, Result};
 use crate::pool::Cancel;
 use crate::proc::thread;
@@ -18,9 +18,6 @@ use std::time::Duration;
 /// How many frames wait for a slow reader; then the program waits as well.
 const AHEAD: usize = 64;
 
-/// The media type of JSON objects on lines of their own.
-const MEDIA: &str = "application/x-ndjson";
-
 /// A run as a response that is made while it is sent.
 ///
 /// First `{"t":"start","run",…}`, then `stdout` and `stderr` with `text`, or with `base64` for what is not UTF-8, and
@@ -28,7 +25,7 @@ const MEDIA: &str = "application/x-ndjson";
 /// perhaps `error` and `hooks`, or `error` alone for a run that could not start. An empty line says that it goes on.
 pub fn response(job: Job, cancel: Cancel, heartbeat: Duration) -> Response {
     let producer = move |out: &mut Chunked<'_>| produce(job, &cancel, heartbeat, out);
-    Response::stream(MEDIA, Box::new(producer))
+    Response::stream(LINES, Box::new(producer))
 }
 
 fn produce(job: Job, cancel: &Cancel, heartbeat: Duration, out: &mut Chunked<'_>) -> io::Result<()> {

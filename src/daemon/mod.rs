@@ -22,6 +22,7 @@ mod http;
 mod inline;
 mod intake;
 mod left;
+mod log_stream;
 mod logfile;
 pub mod mcp_endpoint;
 mod names;

@@ -5,8 +5,9 @@
 use super::answers::{json_of, one_or_many};
 use super::consumers::Consumers;
 use super::hooks::Hooks;
+use super::log_stream::{self, Wish};
 use super::logfile::LogFile;
-use super::router::{Body, Done, Response};
+use super::router::{Asker, Body, Done, Response};
 use super::runs::Run;
 use super::state::{Current, Daemon};
 use crate::api::info;
@@ -15,7 +16,7 @@ use crate::error::{Error, Kind, Result};
 use crate::log::{self, Level};
 use crate::observe::log::stats::{self, About};
 use crate::observe::log::{
-    Entry, Ids, Journal, Query, Redactor, Rolling, Snapshot, Upto, dir, newest, parse_when,
+    Entry, Ids, Journal, MOST, Query, Redactor, Rolling, Snapshot, Upto, chain, dir, newest, parse_when,
 };
 use crate::observe::{Bus, Heard, Metrics, declared};
 use crate::paths::Dirs;
@@ -201,6 +202,10 @@ pub struct Wanted {
     limit: Option<usize>,
     #[serde(default)]
     about: String,
+    #[serde(default)]
+    lines: bool,
+    #[serde(default)]
+    follow: bool,
 }
 
 impl Wanted {
@@ -247,19 +252,40 @@ fn unreadable(e: std::io::Error) -> Error {
     Error::new(Kind::Unavailable, format!("reading the log: {e}"))
 }
 
-/// Answers with the newest records that are wanted, the oldest first.
+/// Answers with the newest records that are wanted, the oldest first: in one document, or one a line.
 ///
 /// # Errors
 /// `Usage` for what cannot be asked, `Unavailable` when a file cannot be read.
-pub fn records(daemon: &Daemon, wanted: Wanted) -> Result<Done> {
+pub fn records(daemon: &Arc<Daemon>, wanted: Wanted, asker: &Asker<'_>) -> Result<Done> {
+    let (lines, follow) = (wanted.lines || wanted.follow, wanted.follow);
     let limit = wanted.limit.unwrap_or(LIMIT);
+    if limit > MOST {
+        return Err(Error::new(Kind::Usage, format!("limit is at most {MOST}; 0 is no limit")));
+    }
     let query = wanted.query()?;
+    if lines {
+        let heartbeat = daemon.current().settings.get(&settings::EVENTS_HEARTBEAT);
+        let wish = Wish { query, limit, follow, heartbeat };
+        return Ok(Done::Response(log_stream::response(daemon, wish, asker.cancel.clone())));
+    }
+    // One document is made in memory, so not of everything.
+    let limit = if limit == 0 { MOST } else { limit };
     let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
     let lines = newest(&snapshot, &query, limit, proc::thread::spawn).map_err(unreadable)?;
     // As they were written: nothing of them is parsed but to see that they are JSON.
     let records: Vec<Box<RawValue>> =
         lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect();
     json_of(&json!({"records": records}))
+}
+
+/// Answers with what an id belongs to.
+///
+/// # Errors
+/// `Unavailable` when a file cannot be read.
+pub fn chain_of(daemon: &Daemon, id: &str) -> Result<Done> {
+    let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
+    let tree = chain::chain(&snapshot, id, proc::thread::spawn).map_err(unreadable)?;
+    json_of(&json!({"tree": tree}))
 }
 
 /// Counts.
@@ -271,7 +297,10 @@ pub fn statistics(daemon: &Daemon, wanted: Wanted) -> Result<Done> {
         let words: Vec<&str> = About::ALL.iter().map(|(_, word)| *word).collect();
         Error::new(Kind::Usage, format!("about: \"{}\" is not one of {}", wanted.about, words.join(", ")))
     })?;
-    let limit = wanted.limit.unwrap_or(LIMIT);
+    let limit = match wanted.limit.unwrap_or(LIMIT) {
+        0 => usize::MAX,
+        limit => limit,
+    };
     let query = wanted.query()?;
     let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
     let spawn: crate::observe::log::Spawn = proc::thread::spawn;

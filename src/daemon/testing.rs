@@ -10,6 +10,7 @@ use crate::api::{Boot, Client, frame};
 use crate::catalog::Tool;
 use crate::config::{self, Config, LoadOptions, ServerDef};
 use crate::error::{Error, Kind, Result};
+use crate::mcp::ToolList;
 use crate::paths::Dirs;
 use crate::pool::{About, Cancel, Connector, Hooks, Options as Asked, Pool, Upstream};
 use crate::proc;
@@ -345,12 +346,9 @@ impl Upstream for Fake {
         };
         Ok(to_raw_value(&json!({"content": [], "structuredContent": value})).unwrap())
     }
-    fn list_tools(&self, _: &Asked<'_>) -> Result<Vec<Tool>> {
+    fn list_tools(&self, _: &Asked<'_>) -> Result<ToolList> {
         let names = ["echo", "hold", "big", "report", "count", "fail", "break"];
-        Ok(names
-            .iter()
-            .map(|n| serde_json::from_value(json!({"name": n, "inputSchema": {}})).unwrap())
-            .collect())
+        Ok(ToolList { tools: names.map(Tool::named).to_vec(), ..ToolList::default() })
     }
     fn about(&self) -> About {
         About { protocol: "2025-11-25".into(), info: Some(json!({"title": "A fake"})), ..About::default() }

@@ -12,7 +12,8 @@ use super::peer::Peer;
 use super::pending::{Event, Outcome, Slot};
 use super::stdio::Stdio;
 use super::streamable::{Exchange, Streamable};
-use super::tool::Tool;
+use super::subscribe::{self, Watched};
+use super::tool::{Tool, ToolList};
 use super::writer::Rejected;
 use crate::error::{Error, Kind, Result};
 use crate::log;
@@ -86,6 +87,8 @@ pub(super) struct Inner {
     pub started: Mutex<Arc<Handshake>>,
     /// What each request says of us; empty unless the server is of the stateless era.
     pub stamp: RwLock<Arc<Stamp>>,
+    /// Which of its resources are watched; unused unless the server is of the stateless era.
+    pub watched: Mutex<Watched>,
     /// Something here answers `sampling/createMessage`, whoever calls.
     pub model: bool,
     /// The server is told that somebody does.
@@ -128,6 +131,11 @@ impl Client {
         let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
         if stamp.is_empty() {
             return self.send(method, params.as_deref(), deadline, &stamp, &options);
+        }
+        if let Some(on) = subscribe::watching(method) {
+            let (server, params) = (self.0.peer.server.as_str(), params.as_deref());
+            let subject = Subject { server, method, params, mirrored: &[] };
+            return self.watch(on, &subject, &stamp, deadline, &options);
         }
         let (mut again, mut round) = (None, 0);
         loop {
@@ -248,7 +256,7 @@ impl Client {
 
     /// All tools, from all pages. A tool that cannot be read is left out and
     /// logged; a server without tools has none.
-    pub fn list_tools(&self, options: &Options) -> Result<Vec<Tool>> {
+    pub fn list_tools(&self, options: &Options) -> Result<ToolList> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Page<'a> {
@@ -256,20 +264,24 @@ impl Client {
             tools: Vec<&'a RawValue>,
             #[serde(default)]
             next_cursor: Option<String>,
+            #[serde(default)]
+            ttl_ms: Option<Value>,
+            #[serde(default)]
+            cache_scope: Option<Value>,
         }
         let server = &self.0.peer.server;
         let bad = |what: String| {
             Error::new(Kind::Unavailable, format!("{server} answered tools/list with {what}")).server(server)
         };
         let deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
-        let (mut tools, mut names, mut seen) = (Vec::new(), HashSet::new(), HashSet::new());
+        let (mut list, mut names, mut seen) = (ToolList::default(), HashSet::new(), HashSet::new());
         let mut params = None;
         // Of those tools a client that sends headers cannot know which to send.
         let headers = matches!(self.0.link, Link::Http(_)) && !self.stamp().is_empty();
         for _ in 0..PAGES {
             let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             let result = match self.request("tools/list", params, Options { timeout, ..options.clone() }) {
-                Err(e) if tools.is_empty() && is_unknown_method(&e) => return Ok(tools),
+                Err(e) if list.tools.is_empty() && is_unknown_method(&e) => return Ok(list),
                 other => other?,
             };
             let page: Page = serde_json::from_str(result.get())
@@ -283,12 +295,15 @@ impl Client {
                     Ok(tool) if !names.insert(tool.name.clone()) => {
                         log::warn(format_args!("{server} lists the tool {} twice", tool.name));
                     }
-                    Ok(tool) => tools.push(tool),
+                    Ok(tool) => list.tools.push(tool),
                     Err(e) => log::warn(format_args!("{server} lists a tool that cannot be read: {e}")),
                 }
             }
+            let said = page.ttl_ms.as_ref().and_then(Value::as_u64);
+            list.ttl_ms = [list.ttl_ms, said].into_iter().flatten().min();
+            list.private |= page.cache_scope.is_some_and(|scope| scope == "private");
             // Some servers end with an empty cursor instead of none.
-            let Some(cursor) = page.next_cursor.filter(|c| !c.is_empty()) else { return Ok(tools) };
+            let Some(cursor) = page.next_cursor.filter(|c| !c.is_empty()) else { return Ok(list) };
             params = Some(raw(&json!({ "cursor": cursor }))?);
             if !seen.insert(cursor) {
                 return Err(bad("a cursor that it had given before; the list would never end".into()));

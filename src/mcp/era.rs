@@ -21,6 +21,9 @@ pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
 /// The `_meta` key under which servers of the stateless era name themselves.
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
+/// The `_meta` key that says to which `subscriptions/listen` a notification belongs.
+pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
 /// How a server is greeted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {

@@ -5,6 +5,7 @@ use super::error::printable;
 use crate::error::{Error, Kind, Result};
 use crate::log;
 use crate::util::Env;
+use std::fmt;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,17 @@ pub enum Failure {
     Broken(String),
     /// The time was over; it may have.
     TimedOut,
+}
+
+impl fmt::Display for Failure {
+    /// Continues "the server x at its URL".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::NotSent(why) => write!(f, "cannot be reached: {why}"),
+            Failure::Broken(why) => write!(f, "broke the connection: {why}"),
+            Failure::TimedOut => f.write_str("did not answer in time"),
+        }
+    }
 }
 
 /// One request.

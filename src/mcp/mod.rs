@@ -23,6 +23,7 @@ mod stateless_tests;
 mod stderr;
 mod stdio;
 mod streamable;
+mod subscribe;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -37,4 +38,4 @@ pub(crate) use mirror::of_call as mirrored;
 pub use peer::{Hooks, Noticed, Said};
 pub use start::Connect;
 pub use task::is_task_only;
-pub use tool::Tool;
+pub use tool::{Tool, ToolList};

@@ -4,6 +4,7 @@
 
 use super::ask::{self, Answer, Asked, Pause, Question};
 use super::cancel::Cancel;
+use super::era;
 use super::error::printable;
 use super::jsonrpc::{self, METHOD_NOT_FOUND, Message};
 use super::pending::{Outcome, Pending};
@@ -209,7 +210,8 @@ impl Peer {
         }
     }
 
-    fn notice(&self, method: &str, params: Option<&RawValue>) {
+    /// What the server says of itself, or what is to be taken as if it had.
+    pub fn notice(&self, method: &str, params: Option<&RawValue>) {
         match method {
             "notifications/progress" => {
                 let params: Option<Value> = params.and_then(|p| serde_json::from_str(p.get()).ok());
@@ -232,6 +234,7 @@ impl Peer {
                     withdrawn.cancel();
                 }
             }
+            "notifications/subscriptions/acknowledged" => self.acknowledged(params),
             "notifications/tools/list_changed" => self.guarded(|| (self.hooks.tools_changed)()),
             "notifications/message"
             | "notifications/prompts/list_changed"
@@ -242,6 +245,15 @@ impl Peer {
                 self.guarded(|| (self.hooks.noticed)(method, params));
             }
             _ => {}
+        }
+    }
+
+    /// The server will tell of changes: whoever asked for that waits for these words.
+    fn acknowledged(&self, params: Option<&RawValue>) {
+        let Some(params) = params else { return };
+        let said: Value = serde_json::from_str(params.get()).unwrap_or_default();
+        if let Some(id) = said["_meta"][era::SUBSCRIPTION_ID].as_u64() {
+            self.pending.finish(id, Outcome::Result(params.to_owned()));
         }
     }
 

@@ -21,7 +21,6 @@ use crate::proc;
 use crate::settings::{self, Settings};
 use crate::util::Env;
 use crate::util::json_words;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -112,6 +111,7 @@ impl Connect<'_> {
             link,
             started: Mutex::default(),
             stamp: RwLock::default(),
+            watched: Mutex::default(),
             model: ask::samples_for(settings, &def.name).is_ok(),
             sampling: ask::samples_for(settings, &def.name).is_ok()
                 || ask::hosts_may_sample(settings, &def.name),
@@ -263,22 +263,9 @@ impl Client {
         *inner.started.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(said);
         *inner.stamp.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&stamp);
         if changes.as_object().is_some_and(|all| !all.is_empty()) {
-            self.subscribe(&raw(&json!({ "notifications": changes }))?, &stamp);
+            self.listen(changes, &stamp)?;
         }
         Ok(())
-    }
-
-    /// Asks to be told of changes, for as long as the connection lasts. The
-    /// answer, which comes at the end, is of no use.
-    fn subscribe(&self, params: &RawValue, stamp: &era::Stamp) {
-        const METHOD: &str = "subscriptions/listen";
-        let inner = &*self.0;
-        let id = inner.peer.pending.id();
-        let line = jsonrpc::request(id, METHOD, Some(params), false, stamp);
-        match &inner.link {
-            Link::Stdio(stdio) => drop(stdio.send(line, None)),
-            Link::Http(http) => http.listen_statelessly(METHOD, line),
-        }
     }
 
     /// `initialize` and `notifications/initialized`.

@@ -219,7 +219,7 @@ fn tools_whose_headers_break_the_rules_are_left_out() {
         json_reply(stream, &result(got, json!({"tools": tools})));
     });
     let client = fixture.connect_in(AUTO).unwrap();
-    let tools = client.list_tools(&Options::new(&Cancel::new()).timeout(LONG)).unwrap();
+    let tools = client.list_tools(&Options::new(&Cancel::new()).timeout(LONG)).unwrap().tools;
     assert_eq!(tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["good"]);
     let mirrored = [("Mcp-Param-Region".to_owned(), "eu".to_owned())];
     let cancel = Cancel::new();

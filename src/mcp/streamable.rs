@@ -74,6 +74,21 @@ impl Session {
     }
 }
 
+/// How long a message and its answer may take.
+#[derive(Clone, Copy)]
+struct Limit {
+    /// All of it.
+    whole: Option<Duration>,
+    /// Without a word.
+    silence: Option<Duration>,
+}
+
+impl Limit {
+    fn of(whole: Option<Duration>) -> Limit {
+        Limit { whole, silence: None }
+    }
+}
+
 /// How far an exchange came.
 pub(super) enum Exchange {
     /// It is over.
@@ -198,13 +213,14 @@ impl Streamable {
         url: &str,
         line: &[u8],
         said: &[(String, String)],
-        timeout: Option<Duration>,
+        limit: Limit,
     ) -> Result<Reply, Failure> {
         let mut headers = self.headers(session, "application/json, text/event-stream", None);
         headers.extend_from_slice(said);
         headers.push(("Content-Type".into(), "application/json".into()));
-        let body = Some(line.trim_ascii_end());
-        lease.send(&Ask { method: "POST", url, headers: &headers, body, timeout, silence: None, dial: None })
+        let (method, body) = ("POST", Some(line.trim_ascii_end()));
+        let Limit { whole: timeout, silence } = limit;
+        lease.send(&Ask { method, url, headers: &headers, body, timeout, silence, dial: None })
     }
 
     /// Sends a request and reads until it is answered.
@@ -231,7 +247,7 @@ impl Streamable {
         }
         let (mut redirects, mut grants) = (0, 0);
         while redirects <= REDIRECTS {
-            let sent = self.post(&lease, &session, &url, line, &said, left(deadline));
+            let sent = self.post(&lease, &session, &url, line, &said, Limit::of(left(deadline)));
             // Set before anybody can hear of a failure: only a certain "not sent" takes it back.
             slot.sent.store(!matches!(sent, Err(Failure::NotSent(_))), Ordering::Release);
             let mut reply = match sent {
@@ -298,8 +314,7 @@ impl Streamable {
         let shown = http::shown(&self.url);
         Event::Done(Outcome::Broken(match failure {
             Failure::TimedOut => return Event::TimedOut,
-            Failure::NotSent(why) => format!("at {shown} cannot be reached: {why}"),
-            Failure::Broken(why) => format!("at {shown} broke the connection: {why}"),
+            failure => format!("at {shown} {failure}"),
         }))
     }
 
@@ -534,7 +549,8 @@ impl Streamable {
         let url = self.endpoint().unwrap_or_else(|| self.url.clone());
         let session = self.along(&self.closing);
         let lease = self.web.lease();
-        match self.post(&lease, &session, &url, &line, &[], Some(self.peer.limits.streams.accept)) {
+        let limit = Limit::of(Some(self.peer.limits.streams.accept));
+        match self.post(&lease, &session, &url, &line, &[], limit) {
             Ok(mut reply) => drop(reply.read(64 * 1024)),
             Err(failure) => {
                 log::debug(format_args!("{}: a notification failed: {failure:?}", self.peer.server))

@@ -317,7 +317,7 @@ fn all_pages_of_tools_are_read_and_what_is_broken_is_left_out() {
              *) answer '{"tools":[{"name":"one","title":"One"},{"name":"two","inputSchema":{"type":"object"}}],"nextCursor":"b"}';;
            esac"#,
     );
-    let tools = client.list_tools(&Options::new(&Cancel::new())).unwrap();
+    let tools = client.list_tools(&Options::new(&Cancel::new())).unwrap().tools;
     let names: Vec<_> = tools.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(names, ["one", "two"]);
     assert_eq!(tools[0].input_schema, json!({}));
@@ -329,7 +329,7 @@ fn a_list_without_end_is_ended_and_a_server_without_tools_has_none() {
     let e = client.list_tools(&Options::new(&Cancel::new())).unwrap_err();
     assert!(e.message().contains("a cursor that it had given before"), "{e}");
     let client = serve(r#"say "{\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"what?\"}}""#);
-    assert!(client.list_tools(&Options::new(&Cancel::new())).unwrap().is_empty());
+    assert!(client.list_tools(&Options::new(&Cancel::new())).unwrap().tools.is_empty());
 }
 
 #[test]

@@ -35,6 +35,17 @@ pub struct Tool {
     pub meta: Option<Value>,
 }
 
+/// What a server lists of its tools.
+#[derive(Clone, Debug, Default)]
+pub struct ToolList {
+    /// All of them, in its own order.
+    pub tools: Vec<Tool>,
+    /// How long it says that they stay the same, milliseconds; the shortest of its pages. Said since 2026-07-28.
+    pub ttl_ms: Option<u64>,
+    /// They are for whoever asked, and nobody else.
+    pub private: bool,
+}
+
 fn no_schema() -> Value {
     Value::Object(serde_json::Map::new())
 }

@@ -134,8 +134,8 @@ impl Errand<'_> {
             match self.prepare(&server.offered(known.clone()), limits) {
                 Ok(ready) => prepared = Some(ready),
                 // A filter is the configuration's: the server could not change it.
-                Err(error) if known.live || error.kind() == Kind::Refused => return Err(error),
-                // What disk remembers may be behind the server: ask before refusing.
+                Err(error) if known.is_certain() || error.kind() == Kind::Refused => return Err(error),
+                // What is remembered may be behind the server: ask before refusing.
                 Err(_) => {}
             }
         }

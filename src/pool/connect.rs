@@ -2,10 +2,9 @@
 //! real implementation over `mcp`. The pool's other parts know no process, no
 //! pipe and no protocol; its tests run on servers that are plain values.
 
-use crate::catalog::Tool;
 use crate::config::ServerDef;
 use crate::error::Result;
-use crate::mcp::{Client, Connect};
+use crate::mcp::{Client, Connect, ToolList};
 use crate::settings::Settings;
 use crate::util::Env;
 use serde_json::Value;
@@ -52,7 +51,7 @@ pub trait Upstream: Send + Sync {
         self.request("tools/call", Some(params), options)
     }
     /// All pages of `tools/list`.
-    fn list_tools(&self, options: &Options<'_>) -> Result<Vec<Tool>>;
+    fn list_tools(&self, options: &Options<'_>) -> Result<ToolList>;
     /// What it said of itself.
     fn about(&self) -> About;
     /// Its process, when it is one of ours.
@@ -121,7 +120,7 @@ impl Upstream for Client {
         Client::call_as_task(self, params, options)
     }
 
-    fn list_tools(&self, options: &Options<'_>) -> Result<Vec<Tool>> {
+    fn list_tools(&self, options: &Options<'_>) -> Result<ToolList> {
         Client::list_tools(self, options)
     }
 

@@ -60,6 +60,7 @@ impl Pool {
         let mut ended = Vec::new();
         for server in servers {
             server.core.forgive();
+            server.core.forget_private();
             for instance in server.core.instances() {
                 let owned = session.is_none_or(|s| instance.key.session.as_deref() == Some(s));
                 if owned && instance.retire(End::Restart, false) {

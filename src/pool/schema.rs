@@ -59,6 +59,11 @@ impl Known {
         Known { schema: Arc::new(schema), by_name, live, whole: None }
     }
 
+    /// Nothing may be there that is not in it, as far as the server lets that be known.
+    pub fn is_certain(&self) -> bool {
+        self.live && self.schema.ttl_ms != Some(0) && !self.schema.has_expired()
+    }
+
     /// The tool of this name, its identifier, or something close enough to be meant.
     ///
     /// # Errors
@@ -156,7 +161,7 @@ impl Core {
     }
 
     fn read(&self, upstream: &Arc<dyn Upstream>, options: &Options<'_>) -> Result<Arc<Known>> {
-        let tools = upstream.list_tools(options)?;
+        let list = upstream.list_tools(options)?;
         let about = upstream.about();
         let schema = ServerSchema {
             server: self.name.clone(),
@@ -166,7 +171,9 @@ impl Core {
             server_info: about.info,
             capabilities: about.capabilities,
             instructions: about.instructions,
-            tools,
+            ttl_ms: list.ttl_ms,
+            private: list.private,
+            tools: list.tools,
         };
         if let Err(e) = self.shared.cache.store(&schema) {
             self.warn(format!("keeping the schemas of server \"{}\" on disk: {e}", self.name));
@@ -204,8 +211,21 @@ impl Core {
         let of = |schema: &ServerSchema| {
             (schema.server_info.clone(), schema.capabilities.clone(), schema.protocol.clone())
         };
-        if of(&known.schema) != (about.info, about.capabilities, about.protocol) {
+        // A private list that another process read may have been for somebody else.
+        let is_private = known.schema.private && !known.live;
+        if is_private || of(&known.schema) != (about.info, about.capabilities, about.protocol) {
             self.refresh(upstream.clone());
+        }
+    }
+
+    /// Forgets a list that is for whoever asked alone: that may be somebody else from now on.
+    pub fn forget_private(&self) {
+        let mut state = self.lock();
+        if state.known.as_ref().is_some_and(|known| known.schema.private) {
+            state.known = None;
+            state.disk_read = true;
+            drop(state);
+            self.shared.cache.forget(&self.name, &self.digest);
         }
     }
 }
@@ -442,7 +462,7 @@ impl Server {
     fn recent(&self, ttl: Duration) -> Option<Arc<ServerSchema>> {
         let schema = self.offered(self.core.known(ttl)?).schema.clone();
         let age = util::now_ms().saturating_sub(schema.fetched_at);
-        (u128::from(age) < ttl.as_millis()).then_some(schema)
+        (u128::from(age) < ttl.as_millis() && !schema.has_expired()).then_some(schema)
     }
 
     /// Whom to ask for a listing, which has no caller: the instance that all

@@ -7,6 +7,7 @@ use crate::catalog::Tool;
 use crate::catalog::cache::Cache;
 use crate::config::{ServerDef, ServerOptions, Transport};
 use crate::error::{Error, Kind, Result};
+use crate::mcp::ToolList;
 use crate::settings::{Layers, RuntimeValue, Settings};
 use crate::util::{self, Env};
 use serde_json::value::{RawValue, to_raw_value};
@@ -233,9 +234,10 @@ impl Upstream for Fake {
         text.map(|t| to_raw_value(&json!({"content": [], "structuredContent": t})).unwrap())
     }
 
-    fn list_tools(&self, _options: &Options<'_>) -> Result<Vec<Tool>> {
+    fn list_tools(&self, _options: &Options<'_>) -> Result<ToolList> {
         self.world.listings.fetch_add(1, Ordering::SeqCst);
-        Ok(self.world.lock().tools.clone())
+        let tools = self.world.lock().tools.clone();
+        Ok(ToolList { tools, ..ToolList::default() })
     }
 
     fn about(&self) -> About {

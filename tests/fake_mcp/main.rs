@@ -17,6 +17,9 @@
 //!   --protocol REVISION   answer it with that revision
 //!   --era ERA             `stateless`: know no `initialize`, and want metadata in each request;
 //!                         `sticky`: know both eras, and stay with that of the first request;
+//!   --ttl MS, --cache-scope SCOPE  say that of the list of tools;
+//!   --listen HOW          (stateless era) be listened to, but: `refused`, not; `partly`, to lists alone;
+//!                         `silent`, without a word;
 //!                         anything else: know `initialize` alone, as without
 //!   --garbage-first       print lines that are not JSON before the first answer
 //!   --garbage-between     print one before each answer
@@ -78,6 +81,9 @@ struct Options {
     never_initialize: bool,
     protocol: Option<String>,
     era: Option<String>,
+    listen: Option<String>,
+    ttl: Option<usize>,
+    cache_scope: Option<String>,
     garbage_first: bool,
     garbage_between: bool,
     crlf: bool,
@@ -122,6 +128,9 @@ impl Options {
                 "--never-initialize" => o.never_initialize = true,
                 "--protocol" => o.protocol = Some(value()),
                 "--era" => o.era = Some(value()),
+                "--ttl" => o.ttl = Some(number(&flag, &value())),
+                "--cache-scope" => o.cache_scope = Some(value()),
+                "--listen" => o.listen = Some(value()),
                 "--garbage-first" => o.garbage_first = true,
                 "--garbage-between" => o.garbage_between = true,
                 "--crlf" => o.crlf = true,
@@ -329,11 +338,7 @@ impl Fake {
             match method {
                 "server/discover" if self.options.knows_stateless() => self.discover(&id),
                 "subscriptions/listen" if self.options.knows_stateless() => {
-                    let about = json!({"io.modelcontextprotocol/subscriptionId": id});
-                    self.send(
-                        &json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-                        "params": {"_meta": about, "notifications": message["params"]["notifications"]}}),
-                    );
+                    self.be_listened_to(&id, message["params"]["notifications"].clone());
                 }
                 "initialize" => self.initialize(&id, &message["params"]),
                 "ping" => self.answer(&id, json!({})),
@@ -382,6 +387,18 @@ impl Fake {
             return true;
         }
         false
+    }
+
+    fn be_listened_to(&self, id: &Value, mut notifications: Value) {
+        match self.options.listen.as_deref() {
+            Some("refused") => return self.refuse(id, -32601, "no such method: subscriptions/listen"),
+            Some("silent") => return,
+            Some("partly") => drop(notifications.as_object_mut().unwrap().remove("resourceSubscriptions")),
+            _ => {}
+        }
+        let about = json!({"io.modelcontextprotocol/subscriptionId": id});
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": {"_meta": about, "notifications": notifications}}));
     }
 
     fn discover(&self, id: &Value) {
@@ -552,7 +569,14 @@ impl Fake {
         }
         let tools = self.tools();
         let Some(page) = self.options.page.filter(|p| *p > 0) else {
-            return self.answer(id, json!({"tools": tools}));
+            let mut result = json!({"tools": tools});
+            if let Some(ttl) = self.options.ttl {
+                result["ttlMs"] = json!(ttl);
+            }
+            if let Some(scope) = &self.options.cache_scope {
+                result["cacheScope"] = json!(scope);
+            }
+            return self.answer(id, result);
         };
         let from: usize = params["cursor"].as_str().and_then(|c| c.parse().ok()).unwrap_or(0);
         let shown: Vec<&Value> = tools.iter().skip(from).take(page).collect();

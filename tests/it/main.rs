@@ -64,6 +64,7 @@ mod sessions;
 mod settings;
 mod soak;
 mod stats;
+mod subscriptions;
 mod tasks;
 mod terminal;
 mod typecheck;

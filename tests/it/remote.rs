@@ -281,3 +281,83 @@ fn certificates_are_checked_against_the_named_authorities() {
     let client = client.env("MCPX_DAEMON_ENDPOINT", format!("https://127.0.0.2:{}", proxy.1));
     let _ = client.mcpx(["ls"]).status(69).any_stderr().run();
 }
+
+#[test]
+fn the_log_and_what_it_comes_to_are_those_of_the_named_daemon() {
+    // A log of its own, which is not the one that is asked for.
+    let own = World::demo();
+    own.mcpx(["call", "demo.echo", "text=own", "--session", "own"]).stdout("own\n").check();
+    let _ = own.mcpx(["stop"]).run();
+    let (server, client) = two(World::demo(), own);
+    for n in 0..3 {
+        let text = format!("{n}\n");
+        client.mcpx(["call", "demo.echo", &format!("text={n}"), "--session", "there"]).stdout(&text).check();
+    }
+    client.mcpx(["call", "demo.fail", "message=no"]).status(1).any_stderr().check();
+    let log = |words: &[&str]| {
+        let all = ["--json", "log"].into_iter().chain(words.iter().copied());
+        client.mcpx(all).run().json_lines()
+    };
+    wait_until("the calls are in the log", || (log(&["--event", "call.finished"]).len() == 4).then_some(()));
+    for (words, count) in [
+        (vec!["--event", "call.finished", "--limit", "2"], 2),
+        (vec!["--event", "call.finished", "--limit", "0"], 4),
+        (vec!["--event", "call", "--session", "there", "--session", "own"], 3),
+        (vec!["--event", "call", "--tool", "demo.fail", "--level", "warn"], 1),
+        (vec!["--event", "call", "--until", "2020-01-01"], 0),
+        (vec!["--source", "daemon", "--since", "1h", "--grep", "daemon.started"], 1),
+    ] {
+        assert_eq!(log(&words).len(), count, "{words:?}");
+    }
+    // What it says is what it says where it runs.
+    for words in [
+        vec!["log", "--event", "call"],
+        vec!["--json", "log", "--event", "call", "--limit", "0"],
+        vec!["log", "--chain", "there"],
+        vec!["--json", "log", "--chain", "there"],
+        vec!["stats"],
+        vec!["--json", "stats", "slowest", "--limit", "2"],
+        vec!["stats", "errors", "--since", "1h"],
+        vec!["stats", "sessions", "--limit", "0"],
+    ] {
+        let here = server.mcpx(words.clone()).run().stdout();
+        assert_eq!(client.mcpx(words.clone()).run().stdout(), here, "{words:?}");
+        assert!(here.contains("demo") || here.contains("there"), "{words:?}: {here}");
+    }
+    let _ = client.mcpx(["stats", "--limit", "1"]).stderr_has("1 more row; --limit 0 shows all").run();
+    let endpoint = server.infos()[0]["endpoint"].as_str().unwrap().to_owned();
+    let nothing = format!("no record of the log is like that ({endpoint})");
+    client.mcpx(["log", "--server", "nobody"]).stdout("").stderr_has(&nothing).check();
+    client.mcpx(["log", "--chain", "own"]).status(2).stderr_has("no record").check();
+    let started = client.mcpx(["--json", "events", "--since", "1h", "--kind", "daemon.started"]).run();
+    assert_eq!(started.json_lines().len(), 1, "{started}");
+    // Followed, it shows a record when it comes, and ends with the daemon or by Ctrl-C.
+    let follow = |limit: &str| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_mcpx"))
+            .args(["--json", "log", "--follow", "--event", "call.finished", "--limit", limit])
+            .env_clear()
+            .envs(client.environment())
+            .current_dir(client.dir())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (child, lines.map(Result::unwrap))
+    };
+    let (mut following, mut lines) = follow("1");
+    assert!(lines.next().unwrap().contains("\"tool\":\"fail\""));
+    client.mcpx(["call", "demo.echo", "text=later"]).stdout("later\n").check();
+    assert!(lines.next().unwrap().contains("\"tool\":\"echo\""));
+    crate::harness::signal(following.id(), libc::SIGINT);
+    assert_eq!(following.wait().unwrap().code(), Some(130));
+    let (following, mut lines) = follow("100");
+    assert!(lines.next().is_some());
+    let _ = server.mcpx(["stop"]).run();
+    assert_eq!(lines.count(), 4);
+    let output = following.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "mcpx: the daemon has stopped\n");
+    assert_eq!(output.status.code(), Some(0));
+    client.mcpx(["log"]).status(69).stderr_has("no other is tried").check();
+    client.mcpx(["stats"]).status(69).stderr_has("no other is tried").check();
+}

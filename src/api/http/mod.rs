@@ -9,7 +9,7 @@ mod tests;
 mod write;
 
 pub use self::read::{Divert, Reader, Sink, Source};
-pub use self::write::{Chunked, Head, JSON, reason, write_parts, write_request, write_response};
+pub use self::write::{Chunked, Head, JSON, LINES, reason, write_parts, write_request, write_response};
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;

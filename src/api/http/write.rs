@@ -53,6 +53,9 @@ pub struct Head<'a> {
 /// The media type of most bodies.
 pub const JSON: &str = "application/json";
 
+/// The media type of JSON objects on lines of their own.
+pub const LINES: &str = "application/x-ndjson";
+
 impl Head<'_> {
     /// A head before JSON.
     pub fn json(status: u16, keep_alive: bool) -> Head<'static> {

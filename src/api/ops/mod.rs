@@ -37,6 +37,7 @@ pub enum Id {
     Hooks,
     KeepSession,
     Log,
+    LogChain,
     Metrics,
     Namespaces,
     NewSession,

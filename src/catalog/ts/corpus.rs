@@ -247,6 +247,8 @@ fn random_server(seed: u64, tools: usize) -> ServerSchema {
         }
     };
     ServerSchema {
+        ttl_ms: None,
+        private: false,
         server: format!("random{seed}"),
         digest: "d".into(),
         fetched_at: 0,

@@ -268,6 +268,8 @@ mod tests {
             "Leaf": {"properties": {"node": {"$ref": "#/$defs/Node"}}}}})
         };
         let schema = ServerSchema {
+            ttl_ms: None,
+            private: false,
             server: "s".into(),
             digest: "d".into(),
             fetched_at: 0,

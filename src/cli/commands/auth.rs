@@ -7,6 +7,7 @@ use super::super::cx::{Cx, World};
 use super::super::interrupt::Interrupt;
 use super::super::out::note;
 use super::super::table::{Cell, Table};
+use crate::catalog::cache::Cache;
 use crate::config::{ServerDef, Transport};
 use crate::error::{Error, Kind, Result};
 use crate::mcp::Cancel;
@@ -202,6 +203,8 @@ fn log_in(cx: &mut Cx, name: Option<&str>) -> Result<u8> {
         }
         Err(error) => return Err(error),
     };
+    // Somebody else may be shown other tools.
+    forget_list(cx, def)?;
     // A server that failed for want of it is tried again at once.
     if let Some(client) = cx.running()? {
         client.json("POST", "/v1/restart", Some(&json!({"server": def.name})))?;
@@ -227,6 +230,7 @@ fn log_out(cx: &mut Cx, name: Option<&str>) -> Result<u8> {
     let def = http_server(world, "logout", name)?;
     let cancel = Cancel::new();
     let had = forget(&store(cx, def)?, &def.options.oauth, &cx.env, &world.settings, &cancel)?;
+    forget_list(cx, def)?;
     if let Some(client) = cx.running()? {
         client.json("POST", "/v1/restart", Some(&json!({"server": def.name})))?;
     }
@@ -240,6 +244,12 @@ fn log_out(cx: &mut Cx, name: Option<&str>) -> Result<u8> {
         cx.out.line(&text)?;
     }
     Ok(0)
+}
+
+/// Forgets what is kept of a server's tools.
+fn forget_list(cx: &Cx, def: &ServerDef) -> Result<()> {
+    Cache::new(cx.dirs()?.cache).forget(&def.name, &def.digest);
+    Ok(())
 }
 
 /// The person at the terminal, or at the browser that it can open.

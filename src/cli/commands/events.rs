@@ -4,10 +4,11 @@ use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
 use super::super::interrupt::Interrupt;
+use super::super::logs::{Asked, Logs};
 use super::super::out::{Out, note};
 use crate::api::{Client, uri};
 use crate::error::{Error, Kind, Result};
-use crate::observe::log::{self, Query, Snapshot, event_of, every, parse_when};
+use crate::observe::log::{Query, event_of, parse_when};
 use crate::observe::{Filter, kinds};
 use crate::util::{did_you_mean, iso8601, now_ms};
 use serde_json::Value;
@@ -111,33 +112,32 @@ fn after(cx: &mut Cx, since: &str, query: &str) -> Result<u8> {
         let near = did_you_mean(word, kinds::ALL.iter().map(|kind| kind.word));
         return Err(near.map_or(error.clone(), |near| error.hint(near)));
     }
-    let unreadable = |e: io::Error| Error::new(Kind::Unavailable, format!("reading the log: {e}"));
-    let snapshot = Snapshot::take(&log::dir(&cx.dirs()?)).map_err(unreadable)?;
+    let logs = Logs::open(cx)?;
     // The daemons of this configuration: they say which one they serve when they start, and when that changes.
-    let key = cx.world().map(|world| world.config.key.clone()).ok();
-    let ours = daemons_of(&snapshot, key.as_deref()).map_err(unreadable)?;
+    let key = match &logs {
+        Logs::Files(..) => cx.world().map(|world| world.config.key.clone()).ok(),
+        Logs::Daemon(client, _) => client.json("GET", "/v1/health", None)?["key"].as_str().map(str::to_owned),
+    };
+    let ours = daemons_of(&logs, key.as_deref())?;
     let own = answer.as_ref().and_then(|a| a["daemon"].as_str()).unwrap_or_default().to_owned();
     let remembered = answer.as_ref().and_then(|a| a["missed"].as_u64()).unwrap_or(0);
     let json = cx.json();
-    let mut failed = None;
     let mut none = true;
     let out = &mut cx.out;
-    let words = Query { since, events: filter.kinds.clone(), ..Query::default() };
-    every(&snapshot, &words, &mut |line| {
-        let Some((daemon, event)) = event_of(line) else { return true };
+    let mut words = events_asked(filter.kinds.clone());
+    words.query.since = since;
+    words.said.push(("since", since.to_string()));
+    logs.lines(&words, 0, &mut |line| {
+        let Some((daemon, event)) = event_of(line) else { return Ok(true) };
         let wanted = if daemon == own { event.seq <= remembered } else { ours.contains(&daemon) };
         if wanted && filter.takes(&event) {
             let mut row = serde_json::to_value(&event).unwrap_or_default();
             row["daemon"] = daemon.into();
             none = false;
-            failed = show(out, &row, json).err();
+            show(out, &row, json)?;
         }
-        failed.is_none() && !out.is_closed()
-    })
-    .map_err(unreadable)?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
+        Ok(!out.is_closed())
+    })?;
     let rest = answer.as_ref().and_then(|a| a["events"].as_array()).map(Vec::as_slice).unwrap_or_default();
     for event in rest {
         if event["at"].as_u64().is_some_and(|at| at >= since) {
@@ -161,18 +161,25 @@ fn after(cx: &mut Cx, since: &str, query: &str) -> Result<u8> {
 }
 
 /// The ids of the daemons that served a configuration.
-fn daemons_of(snapshot: &Snapshot, key: Option<&str>) -> io::Result<HashSet<String>> {
+fn daemons_of(logs: &Logs, key: Option<&str>) -> Result<HashSet<String>> {
     let mut found = HashSet::new();
-    let events = vec![kinds::DAEMON_STARTED.word.to_owned(), kinds::CONFIG_CHANGED.word.to_owned()];
-    every(snapshot, &Query { events, ..Query::default() }, &mut |line| {
+    let asked =
+        events_asked([kinds::DAEMON_STARTED.word, kinds::CONFIG_CHANGED.word].map(str::to_owned).into());
+    logs.lines(&asked, 0, &mut |line| {
         if let Some((daemon, event)) = event_of(line)
             && key.is_some_and(|key| event.data["key"] == key)
         {
             found.insert(daemon);
         }
-        true
+        Ok(true)
     })?;
     Ok(found)
+}
+
+/// Asks the log for these kinds of events.
+fn events_asked(kinds: Vec<String>) -> Asked {
+    let said = kinds.iter().map(|kind| ("event", kind.clone())).collect();
+    Asked { query: Query { events: kinds, ..Query::default() }, said }
 }
 
 /// What happens from now on, until Ctrl-C.

@@ -1,29 +1,22 @@
-//! `mcpx log`: the log, from its files; no daemon is needed.
+//! `mcpx log`: the log, from its files, for which no daemon is needed, or from the daemon that is named.
 
 use super::super::args::{usage, utf8};
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
-use super::super::interrupt::Interrupt;
+use super::super::logs::{Asked, Logs};
 use super::super::out::{Out, note};
 use super::super::table::{Tone, one_line, paint};
 use crate::error::{Error, Kind, Result};
 use crate::log::Level;
-use crate::observe::log::chain::{Node, chain};
-use crate::observe::log::{Follower, MOST, Query, Snapshot, dir, every, newest, parse_when};
-use crate::proc::thread;
+use crate::observe::log::{MOST, Query, parse_when};
 use crate::util::{did_you_mean, iso8601, now_ms};
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::time::Duration;
 
 /// How many records are shown where nobody says.
 const LIMIT: usize = 100;
 
 /// Who may have said a record.
 const SOURCES: &[&str] = &["daemon", "server", "script", "plugin", "hook"];
-
-/// How often the files are looked at for what came: fast enough for a person, and next to nothing to do.
-const LOOK: Duration = Duration::from_millis(200);
 
 // The flags that narrow the records down; `stats` has them as well.
 pub(super) const SINCE: Flag =
@@ -44,7 +37,7 @@ pub static COMMAND: Command = Command {
     rest: Rest::Mixed,
     summary: "Show the log: calls, servers' words, scripts' records, errors",
     about: "The newest records, oldest first, from the files below the state directory: of every daemon of yours, \
-            running or not. Arguments and results of calls are in it only where logging.arguments says so. With \
+            running or not; where daemon.endpoint names a daemon, that one is asked for its log. Arguments and results of calls are in it only where logging.arguments says so. With \
             --json one record a line.",
     flags: &[
         SINCE,
@@ -81,78 +74,45 @@ pub static COMMAND: Command = Command {
 };
 
 fn run(cx: &mut Cx) -> Result<u8> {
-    let query = query(cx)?;
+    let asked = asked(cx)?;
     let limit = number(cx, LIMIT)?;
     let json = cx.json();
     let color = cx.color();
-    let place = dir(&cx.dirs()?);
-    let snapshot = Arc::new(Snapshot::take(&place).map_err(unreadable)?);
+    let logs = Logs::open(cx)?;
     if let Some(id) = cx.inv.text("chain")? {
-        let tree = chain(&snapshot, id, thread::spawn).map_err(unreadable)?;
-        if tree.is_empty() {
+        let tree = logs.chain(id)?;
+        let roots = tree.as_array().map(Vec::as_slice).unwrap_or_default();
+        if roots.is_empty() {
             return Err(Error::new(Kind::NotFound, format!("no record of the log has the id \"{id}\""))
                 .hint("`mcpx --json log` shows the ids of each record: daemon, session, run, call"));
         }
         if json {
             cx.out.json(&json!({"tree": tree}))?;
         } else {
-            tree.iter().try_for_each(|node| show_node(&mut cx.out, node, 0, color))?;
+            roots.iter().try_for_each(|node| show_node(&mut cx.out, node, 0, color))?;
         }
         return Ok(0);
     }
-    let follow = cx.inv.has("follow");
-    if limit == 0 && !follow {
-        let out = &mut cx.out;
-        let mut failed = None;
-        let mut none = true;
-        every(&snapshot, &query, &mut |line| {
-            none = false;
-            failed = show(out, line, json, color).err();
-            failed.is_none() && !out.is_closed()
-        })
-        .map_err(unreadable)?;
-        if none && !json {
-            nothing(&snapshot, &place);
-        }
-        return failed.map_or(Ok(0), Err);
+    let out = &mut cx.out;
+    if cx.inv.has("follow") {
+        return logs.follow(&asked, limit, &mut |line| {
+            match line {
+                Some(line) => show(out, line, json, color)?,
+                None => out.flush()?,
+            }
+            Ok(!out.is_closed())
+        });
     }
-    let limit = if limit == 0 { MOST } else { limit };
-    let lines = newest(&snapshot, &query, limit, thread::spawn).map_err(unreadable)?;
-    lines.iter().try_for_each(|line| show(&mut cx.out, line, json, color))?;
-    if !follow {
-        if lines.is_empty() && !json {
-            nothing(&snapshot, &place);
-        }
-        return Ok(0);
-    }
-    cx.out.flush()?;
-    let mut follower = Follower::after(&place, &snapshot);
-    drop(snapshot);
-    let (stop, stopped) = std::sync::mpsc::channel();
-    let interrupt = Interrupt::listen(move || {
-        let _ = stop.send(());
+    let mut none = true;
+    logs.lines(&asked, limit, &mut |line| {
+        none = false;
+        show(out, line, json, color)?;
+        Ok(!out.is_closed())
     })?;
-    loop {
-        let over = stopped.recv_timeout(LOOK).is_ok();
-        // Once more after the signal, so that what came before it is shown.
-        for line in follower.look(&query).map_err(unreadable)? {
-            show(&mut cx.out, &line, json, color)?;
-        }
-        cx.out.flush()?;
-        if over || cx.out.is_closed() {
-            return Ok(if over { interrupt.exit_code().unwrap_or(130) } else { 0 });
-        }
+    if none && !json {
+        note(&logs.nothing()?);
     }
-}
-
-/// Says that nothing was found.
-fn nothing(snapshot: &Snapshot, place: &std::path::Path) {
-    let why = if snapshot.size() == 0 { "the log is empty" } else { "no record of the log is like that" };
-    note(&format!("{why} ({})", place.display()));
-}
-
-fn unreadable(e: std::io::Error) -> Error {
-    Error::new(Kind::Unavailable, format!("reading the log: {e}"))
+    Ok(0)
 }
 
 /// The number that `--limit` says.
@@ -165,8 +125,20 @@ pub(super) fn number(cx: &Cx, otherwise: usize) -> Result<usize> {
     }
 }
 
+/// What the flags ask for, in both its forms.
+pub(super) fn asked(cx: &Cx) -> Result<Asked> {
+    let query = query(cx)?;
+    let mut said = Vec::new();
+    for flag in ["since", "until", "level", "event", "source", "server", "tool", "session", "run", "grep"] {
+        for value in cx.inv.values(flag) {
+            said.push((flag, utf8(value, "an argument")?.to_owned()));
+        }
+    }
+    Ok(Asked { query, said })
+}
+
 /// What the flags ask for.
-pub(super) fn query(cx: &Cx) -> Result<Query> {
+fn query(cx: &Cx) -> Result<Query> {
     let now = now_ms();
     let time = |flag: &str, otherwise: u64| match cx.inv.text(flag)? {
         Some(text) => parse_when(text, now).map_err(|why| usage(format!("--{flag}: {why}"))),
@@ -284,13 +256,15 @@ fn text_of(record: &Value, color: bool) -> String {
 }
 
 /// A node of a chain, and what is below it.
-fn show_node(out: &mut Out, node: &Node, depth: usize, color: bool) -> Result<()> {
+fn show_node(out: &mut Out, node: &Value, depth: usize, color: bool) -> Result<()> {
     let indent = "  ".repeat(depth);
-    out.line(&format!("{indent}{} {}", node.kind, paint(&node.id, Tone::Strong, color)))?;
-    for record in &node.records {
+    let word = |key: &str| node[key].as_str().unwrap_or_default();
+    let list = |key: &str| node[key].as_array().map(Vec::as_slice).unwrap_or_default();
+    out.line(&format!("{indent}{} {}", word("kind"), paint(word("id"), Tone::Strong, color)))?;
+    for record in list("records") {
         out.line(&format!("{indent}  {}", text_of(record, color)))?;
     }
-    node.children.iter().try_for_each(|child| show_node(out, child, depth + 1, color))
+    list("children").iter().try_for_each(|child| show_node(out, child, depth + 1, color))
 }
 
 #[cfg(test)]

@@ -1,19 +1,17 @@
-//! `mcpx stats`: what the log comes to; no daemon is needed.
+//! `mcpx stats`: what the log comes to; no daemon is needed, unless one is named.
 
 use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::Cx;
+use super::super::logs::Logs;
 use super::super::out::note;
 use super::super::progress::Progress;
 use super::super::table::{Cell, Table, Tone};
-use super::log::{RUN, SERVER, SESSION, SINCE, TOOL, UNTIL, number, query};
-use crate::error::{Error, Kind, Result};
-use crate::observe::log::stats::{About, Report, Show, report};
-use crate::observe::log::{Snapshot, dir};
-use crate::proc::thread;
+use super::log::{RUN, SERVER, SESSION, SINCE, TOOL, UNTIL, asked, number};
+use crate::error::Result;
+use crate::observe::log::stats::{About, Show};
 use crate::util::{did_you_mean, iso8601};
 use serde_json::Value;
-use std::sync::Arc;
 
 /// How many rows are shown where nobody says.
 const LIMIT: usize = 20;
@@ -59,39 +57,35 @@ fn run(cx: &mut Cx) -> Result<u8> {
             None => error,
         }
     })?;
-    let query = query(cx)?;
-    let limit = match number(cx, LIMIT)? {
-        0 => usize::MAX,
-        n => n,
-    };
-    let unreadable = |e| Error::new(Kind::Unavailable, format!("reading the log: {e}"));
-    let snapshot = Arc::new(Snapshot::take(&dir(&cx.dirs()?)).map_err(unreadable)?);
+    let asked = asked(cx)?;
+    let limit = number(cx, LIMIT)?;
+    let logs = Logs::open(cx)?;
     let progress = Progress::start("counting");
-    let counted = report(&snapshot, about, &query, limit, thread::spawn).map_err(unreadable)?;
+    let counted = logs.statistics(about, &asked, limit)?;
     drop(progress);
     if cx.json() {
-        let value = serde_json::to_value(&counted)
-            .map_err(|e| super::super::internal(format!("writing statistics: {e}")))?;
-        cx.out.json(&value)?;
+        cx.out.json(&counted)?;
         return Ok(0);
     }
-    if counted.rows.is_empty() {
+    let rows = counted["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if rows.is_empty() {
         note("the log has nothing of that");
         return Ok(0);
     }
-    let text = table(about, &counted).render(cx.width(), cx.color());
+    let text = table(about, rows).render(cx.width(), cx.color());
     cx.out.text(&text)?;
-    if counted.more > 0 {
-        note(&format!("{} more rows; --limit 0 shows all", counted.more));
+    if let Some(more) = counted["more"].as_u64().filter(|n| *n > 0) {
+        let rows = if more == 1 { "row" } else { "rows" };
+        note(&format!("{more} more {rows}; --limit 0 shows all"));
     }
     Ok(0)
 }
 
-fn table(about: About, report: &Report) -> Table {
+fn table(about: About, rows: &[Value]) -> Table {
     let columns = about.columns();
     let titles: Vec<&'static str> = columns.iter().map(|(_, title, _)| *title).collect();
     let mut table = Table::new(&titles);
-    for row in &report.rows {
+    for row in rows {
         table.row(columns.iter().map(|(key, _, show)| cell(key, &row[*key], *show)).collect());
     }
     table

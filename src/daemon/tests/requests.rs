@@ -40,6 +40,7 @@ fn every_answer_has_the_fields_that_the_table_promises() {
             "artifact" | "removeArtifact" => (op.path.replace("{id}", "kept"), None),
             "postLog" => (op.path.to_owned(), Some(json!({"message": "said"}))),
             "stats" => (format!("{}?about=calls", op.path), None),
+            "logChain" => (format!("{}?id=x", op.path), None),
             "session" | "keepSession" | "endSession" => {
                 let body = json!({"name": op.name});
                 client.json("POST", "/v1/sessions", Some(&body)).unwrap();

@@ -1,12 +1,15 @@
 //! What a server says of itself, whenever it likes: a stream that is kept open
 //! beside the requests. Knows nothing of what is in it.
 
-use super::super::http::{Ask, Failure, Lease, Reply};
+use super::super::cancel::Cancel;
+use super::super::http::{self, Failure, Lease, Reply};
 use super::super::mirror;
 use super::super::sse::{Events, Next};
-use super::{Streamable, interrupt_on, lock};
+use super::super::subscribe::{METHOD, Wish};
+use super::{Limit, Streamable, interrupt_on, lock};
 use crate::log;
 use crate::proc::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -14,8 +17,69 @@ use std::time::Duration;
 /// before they have something to say.
 const OPENING: Duration = Duration::from_millis(250);
 
-/// Asks for the stream, after the event with this id.
-type Open = dyn Fn(&Streamable, &Lease, Option<&str>) -> Result<Reply, Failure>;
+/// How much of an answer that is no stream is read: a refusal is short.
+const REFUSAL: usize = 64 * 1024;
+
+/// A stream that is begun again whenever it ends.
+trait Stream: Send + 'static {
+    /// Asks for it, after the event with this id.
+    fn open(&self, http: &Streamable, lease: &Lease, last_event: Option<&str>) -> Result<Reply, Failure>;
+    /// An attempt came to nothing; there will be another.
+    fn failed(&self, _http: &Streamable, _why: &str) {}
+    /// It was refused in a way that makes another attempt useless.
+    fn refused(&self, _http: &Streamable, _reply: Reply) {}
+    /// The first event has come after it was begun again.
+    fn resumed(&self, _http: &Streamable) {}
+    /// It is not begun again.
+    fn over(&self, _http: &Streamable, _why: &str) {}
+}
+
+/// The stream of a session, by GET.
+struct Unasked;
+
+impl Stream for Unasked {
+    fn open(&self, http: &Streamable, lease: &Lease, last_event: Option<&str>) -> Result<Reply, Failure> {
+        http.get(lease, last_event, None, Some(http.peer.limits.streams.silence))
+    }
+}
+
+/// One request that is answered by all that the server has to tell.
+struct Asked {
+    wish: Wish,
+    made: AtomicBool,
+}
+
+impl Stream for Asked {
+    fn open(&self, http: &Streamable, lease: &Lease, _: Option<&str>) -> Result<Reply, Failure> {
+        let line = self.wish.line(self.made.swap(true, Ordering::Relaxed));
+        let session = http.along(&http.closing);
+        let said = mirror::of_request(METHOD, None);
+        let silence = Some(http.peer.limits.streams.silence);
+        http.post(lease, &session, &http.url, &line, &said, Limit { whole: None, silence })
+    }
+
+    fn failed(&self, http: &Streamable, why: &str) {
+        // Whoever waits for the first is told; what was acknowledged before goes on.
+        self.over(http, why);
+    }
+
+    fn refused(&self, http: &Streamable, mut reply: Reply) {
+        let status = reply.status;
+        let body = reply.read(REFUSAL).ok().flatten().unwrap_or_default();
+        // A JSON-RPC error finds whoever waits by its id.
+        http.peer.take(&body, |line| http.notify(line));
+        let said = http::describe(status, &String::from_utf8_lossy(&body));
+        self.over(http, &format!("answered HTTP {said}"));
+    }
+
+    fn resumed(&self, http: &Streamable) {
+        self.wish.missed(&http.peer);
+    }
+
+    fn over(&self, http: &Streamable, why: &str) {
+        self.wish.given_up(&format!("at {} {why}", http::shown(&http.url)));
+    }
+}
 
 impl Streamable {
     /// Listens to what the server says of itself, for this session and on a
@@ -25,80 +89,75 @@ impl Streamable {
         if self.endpoint().is_some() {
             return;
         }
-        let silence = self.peer.limits.streams.silence;
-        let opened =
-            self.hear_with(move |http, lease, last_event| http.get(lease, last_event, None, Some(silence)));
+        let opened = self.hear_with(Unasked, self.closing.clone());
         // What a server asks in the middle of a call may come on this stream; one that is not there loses it.
         let _ = opened.recv_timeout(OPENING);
     }
 
     /// The same in the stateless era, where one request is answered by all that
-    /// the server has to tell, and is made again when the answer ends.
-    pub fn listen_statelessly(self: &Arc<Self>, method: &'static str, line: Vec<u8>) {
-        let _ = self.hear_with(move |http, lease, _| {
-            let session = http.along(&http.closing);
-            let mut headers = http.headers(&session, "application/json, text/event-stream", None);
-            headers.push(("Content-Type".into(), "application/json".into()));
-            headers.extend(mirror::of_request(method, None));
-            let body = Some(line.trim_ascii_end());
-            let (method, silence) = ("POST", Some(http.peer.limits.streams.silence));
-            lease.send(&Ask {
-                method,
-                url: &http.url,
-                headers: &headers,
-                body,
-                timeout: None,
-                silence,
-                dial: None,
-            })
-        });
+    /// the server has to tell, and is made again when the answer ends, until it is over.
+    pub fn listen_statelessly(self: &Arc<Self>, wish: Wish, over: Cancel) {
+        let opened = self.hear_with(Asked { wish, made: AtomicBool::new(false) }, over);
+        // What changes before the server listens is not told; whoever reads a list after this misses nothing.
+        let _ = opened.recv_timeout(OPENING);
     }
 
     /// Begins to listen; what is returned hears of the first answer, or of the end.
-    fn hear_with(
-        self: &Arc<Self>,
-        open: impl Fn(&Streamable, &Lease, Option<&str>) -> Result<Reply, Failure> + Send + 'static,
-    ) -> mpsc::Receiver<()> {
+    fn hear_with(self: &Arc<Self>, stream: impl Stream, over: Cancel) -> mpsc::Receiver<()> {
         let (opened, first) = mpsc::channel();
         let http = Arc::clone(self);
         let number = lock(&self.session).number;
-        if let Err(e) =
-            thread::spawn(&format!("sse {}", self.peer.server), move || http.hear(number, &open, opened))
-        {
+        let work = move || {
+            let ended = over.clone();
+            let _guard = http.closing.on_cancel(move || ended.cancel());
+            http.hear(number, &stream, &over, opened);
+            stream.over(&http, "ended what it had to tell");
+        };
+        if let Err(e) = thread::spawn(&format!("sse {}", self.peer.server), work) {
             log::warn(format_args!("not listening to {}: {e}", self.peer.server));
         }
         first
     }
 
-    fn hear(self: &Arc<Self>, number: u64, open: &Open, opened: mpsc::Sender<()>) {
+    fn hear(self: &Arc<Self>, number: u64, stream: &impl Stream, over: &Cancel, opened: mpsc::Sender<()>) {
         let (wake, woken) = mpsc::channel();
-        let _guard = self.closing.on_cancel(move || {
+        let _guard = over.on_cancel(move || {
             let _ = wake.send(());
         });
         let streams = self.peer.limits.streams;
-        let (mut last_event, mut retry) = (None, streams.retry);
-        while !self.closing.is_cancelled() && lock(&self.session).number == number {
+        let (mut last_event, mut retry, mut streamed) = (None, streams.retry, false);
+        while !over.is_cancelled() && lock(&self.session).number == number {
             let lease = self.web.lease();
-            let _guard = interrupt_on(&self.closing, lease.interrupter());
-            let answer = open(self, &lease, last_event.as_deref());
+            let _guard = interrupt_on(over, lease.interrupter());
+            let answer = stream.open(self, &lease, last_event.as_deref());
             let _ = opened.send(());
             match answer {
                 Ok(reply) if reply.status == 200 && reply.media_type() == "text/event-stream" => {
                     let mut events = Events::new(reply.body, self.peer.limits.message);
                     let mut heard = false;
                     while let Ok(Next::Event(event)) = events.next() {
-                        heard = true;
                         last_event = event.id.or(last_event);
                         retry = event.retry.unwrap_or(retry).min(streams.retry_most);
                         self.peer.take(&event.data, |line| self.notify(line));
+                        if !std::mem::replace(&mut heard, true) && std::mem::replace(&mut streamed, true) {
+                            stream.resumed(self);
+                        }
                     }
                     if !heard {
                         retry = (retry * 2).min(streams.retry_most);
                     }
                 }
+                // It is there, and busy or about to be: what stands before it says so.
+                Ok(reply) if matches!(reply.status, 429 | 502..=504) => {
+                    stream.failed(self, &format!("answered HTTP {}", reply.status));
+                    retry = (retry * 2).min(streams.retry_most);
+                }
                 // It offers none (405), or knows the session no more.
-                Ok(_) => return,
-                Err(_) => retry = (retry * 2).min(streams.retry_most),
+                Ok(reply) => return stream.refused(self, reply),
+                Err(failure) => {
+                    stream.failed(self, &failure.to_string());
+                    retry = (retry * 2).min(streams.retry_most);
+                }
             }
             if woken.recv_timeout(retry).is_ok() {
                 return;

@@ -5,7 +5,7 @@
 use super::super::http::{self, Failure};
 use super::super::pending::{Event, Slot};
 use super::super::sse::{Events, Next};
-use super::{Exchange, Session, Streamable, Tick, interrupt_on, left, lock};
+use super::{Exchange, Limit, Session, Streamable, Tick, interrupt_on, left, lock};
 use crate::error::{Kind, Result};
 use crate::proc::thread;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Streamable {
     ) -> Result<Exchange> {
         let lease = self.web.lease();
         let session = Session { token: self.token(&self.closing), ..Session::default() };
-        let sent = self.post(&lease, &session, endpoint, line, &[], left(deadline));
+        let sent = self.post(&lease, &session, endpoint, line, &[], Limit::of(left(deadline)));
         slot.sent.store(!matches!(sent, Err(Failure::NotSent(_))), Ordering::Release);
         let mut reply = match sent {
             Ok(reply) => reply,

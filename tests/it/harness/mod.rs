@@ -11,7 +11,7 @@ mod world;
 
 pub use command::Output;
 pub use host::{Host, VERSION_KEY, stateless};
-pub use process::{alive, free_port, signal, wait_until};
+pub use process::{Background, alive, free_port, signal, wait_until};
 pub use terminal::Terminal;
 pub use tools::Runtime;
 pub use world::World;

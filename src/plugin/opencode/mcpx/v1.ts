@@ -493,6 +493,17 @@ export interface Logged {
   data?: unknown;
 }
 
+export interface Chain {
+  tree: Link[];
+}
+
+export interface Link {
+  kind: string;
+  id: string;
+  records: Logged[];
+  children?: Record<string, unknown>[];
+}
+
 export interface Stats {
   about: string;
   since: number;
@@ -814,6 +825,12 @@ export interface LogParams {
   id?: string;
   grep?: string;
   limit?: number;
+  lines?: boolean;
+  follow?: boolean;
+}
+
+export interface LogChainParams {
+  id: string;
 }
 
 export interface PostLogParams {
@@ -971,6 +988,8 @@ export interface V1 {
   unsetSetting(params: UnsetSettingParams, how?: How): Promise<Setting>;
   /** `GET /v1/log`: records of the log, the oldest first. */
   log(params?: LogParams, how?: How): Promise<Log>;
+  /** `GET /v1/log/chain`: what an id belongs to, as a tree from the daemon down. */
+  logChain(params: LogChainParams, how?: How): Promise<Chain>;
   /** `POST /v1/log`: add a record to the log. */
   postLog(params?: PostLogParams, how?: How): Promise<Done>;
   /** `GET /v1/stats`: what the log comes to: counts, exact percentiles, errors by shape. */
@@ -1031,7 +1050,8 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   setting: { method: "GET", path: "/v1/settings/{key}", query: [], body: [] },
   setSetting: { method: "PUT", path: "/v1/settings/{key}", query: [], body: ["value"] },
   unsetSetting: { method: "DELETE", path: "/v1/settings/{key}", query: [], body: [] },
-  log: { method: "GET", path: "/v1/log", query: ["since", "until", "level", "event", "source", "server", "tool", "session", "run", "id", "grep", "limit"], body: [] },
+  log: { method: "GET", path: "/v1/log", query: ["since", "until", "level", "event", "source", "server", "tool", "session", "run", "id", "grep", "limit", "lines", "follow"], body: [] },
+  logChain: { method: "GET", path: "/v1/log/chain", query: ["id"], body: [] },
   postLog: { method: "POST", path: "/v1/log", query: [], body: ["level", "source", "event", "message", "server", "tool", "session", "run", "call", "trace", "data", "records"] },
   stats: { method: "GET", path: "/v1/stats", query: ["about", "since", "until", "server", "tool", "session", "run", "limit"], body: [] },
   hooks: { method: "GET", path: "/v1/hooks", query: [], body: [] },
