@@ -138,6 +138,7 @@ pub(super) fn detachable(
     proc::thread::spawn("call", move || {
         // The caller may be answered and gone long before this is over.
         let _busy = inside.activity.enter();
+        let _whole = Whole { daemon: inside.clone(), early: own.clone(), send: send.clone() };
         let headers = Headers::default();
         let early = Some(own);
         let asker = Asker { origin, held, cancel: &cancel, progress, carried, headers: &headers, early };
@@ -166,6 +167,29 @@ pub(super) fn detachable(
         Some(News::Asked(error)) if asker.early.is_some() => Err(error),
         Some(News::Asked(error)) => Ok(Done::Response(asked(&error))),
         _ => Err(Error::new(Kind::Internal, "the call broke off inside mcpx")),
+    }
+}
+
+/// Says what came of a call that broke off: whoever waits for it, or for its task, is not to wait for ever.
+struct Whole {
+    daemon: Arc<Daemon>,
+    early: Arc<Early>,
+    send: SyncSender<News>,
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let error = Error::new(Kind::Internal, "the call broke off inside mcpx")
+            .hint("the daemon's log says where");
+        if let Some(task) = self.early.over()
+            && let Some(session) = self.daemon.tasks.finish(&task, Err(error.clone()))
+        {
+            self.daemon.pool.end_session(&session);
+        }
+        let _ = self.send.send(News::Done(Err(error)));
     }
 }
 
