@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 use std::fmt;
+use std::io;
 
 /// What sort of failure an [`Error`] is; the row of [`KINDS`] it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +36,10 @@ pub enum Kind {
     Tool,
     /// No daemon or server could be reached or started.
     Unavailable,
+    /// A file or standard input is not there or cannot be read.
+    Unreadable,
+    /// A file or standard output cannot be written.
+    Unwritable,
     /// The command line or the arguments are wrong.
     Usage,
 }
@@ -87,6 +92,8 @@ pub static KINDS: &[KindRow] = &[
     row(Kind::TooLarge, "too-large", 69, 413, "a message exceeds a limit"),
     row(Kind::Tool, "tool", 1, 200, "the tool reported an error"),
     row(Kind::Unavailable, "unavailable", 69, 502, "no daemon or server could be reached or started"),
+    row(Kind::Unreadable, "unreadable", 66, 400, "a file or standard input is not there or cannot be read"),
+    row(Kind::Unwritable, "unwritable", 74, 500, "a file or standard output cannot be written"),
     row(Kind::Usage, "usage", 2, 400, "the command line or the arguments are wrong"),
 ];
 
@@ -134,6 +141,14 @@ impl Error {
             tool: None,
             raw: None,
         }))
+    }
+    /// What was to be read, which messages call `what`, cannot be.
+    pub fn unreadable(what: impl fmt::Display, e: &io::Error) -> Error {
+        Error::new(Kind::Unreadable, format!("reading {what}: {}", system_words(e)))
+    }
+    /// What was to be written, which messages call `what`, cannot be.
+    pub fn unwritable(what: impl fmt::Display, e: &io::Error) -> Error {
+        Error::new(Kind::Unwritable, format!("writing {what}: {}", system_words(e)))
     }
     /// Adds what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
@@ -210,6 +225,12 @@ impl Error {
             raw: v.get("raw").cloned(),
         }))
     }
+}
+
+/// An operating system's error in its own words, without the code.
+pub fn system_words(e: &io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 impl fmt::Display for Error {

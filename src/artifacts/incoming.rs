@@ -64,7 +64,7 @@ impl Incoming {
                 Ok(0) => return Ok(()),
                 Ok(n) => self.take(&block[..n])?,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::new(Kind::Unavailable, format!("reading {what}: {e}"))),
+                Err(e) => return Err(Error::unreadable(what, &e)),
             }
         }
     }
@@ -96,6 +96,6 @@ impl Drop for Incoming {
 
 /// The error for what could not be written.
 pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Error {
-    Error::new(Kind::Unavailable, format!("storing an artifact: {}: {e}", path.display()))
+    Error::unwritable(format!("the artifact {}", path.display()), e)
         .hint("mcpx artifacts gc makes room; MCPX_STATE_DIR names another place")
 }

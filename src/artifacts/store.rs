@@ -6,7 +6,7 @@
 use super::incoming::{Incoming, unwritten};
 use super::sweep::{Swept, Why};
 use super::{Artifact, SCHEME, name};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, system_words};
 use crate::paths::{Dirs, make_private};
 use crate::util;
 use std::fs::{self, File};
@@ -163,7 +163,7 @@ impl Store {
             Ok(entries) => entries,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => {
-                return Err(Error::new(Kind::Unavailable, format!("reading {}: {e}", dir.display())));
+                return Err(Error::unreadable(dir.display(), &e));
             }
         };
         let ids = entries.flatten().filter_map(|entry| {
@@ -235,7 +235,7 @@ impl Store {
     /// Its content.
     ///
     /// # Errors
-    /// `NotFound` when it has gone meanwhile, `Unavailable` when it is not whole.
+    /// `NotFound` when it has gone meanwhile, `Unreadable` when it is not whole.
     pub fn open(&self, artifact: &Artifact) -> Result<File> {
         let own = self.own_dir(&artifact.id).join(&artifact.name);
         let file = File::open(&own).or_else(|_| File::open(self.blob(&artifact.sha256)));
@@ -243,7 +243,7 @@ impl Store {
         match file.and_then(|file| Ok((size(&file)?, file))) {
             Ok((size, file)) if size == artifact.size => Ok(file),
             Ok((size, _)) => Err(Error::new(
-                Kind::Unavailable,
+                Kind::Unreadable,
                 format!(
                     "the artifact {} is damaged: it has {size} bytes instead of {}",
                     artifact.id, artifact.size
@@ -254,14 +254,14 @@ impl Store {
                 Kind::NotFound,
                 format!("the content of the artifact {} is gone", artifact.id),
             )),
-            Err(e) => Err(Error::new(Kind::Unavailable, format!("reading {}: {e}", own.display()))),
+            Err(e) => Err(Error::unreadable(own.display(), &e)),
         }
     }
 
     /// Removes one; its content too, when no other has the same.
     ///
     /// # Errors
-    /// `Unavailable` when it cannot be removed.
+    /// `Unwritable` when it cannot be removed.
     pub fn remove(&self, artifact: &Artifact) -> Result<()> {
         let last = !self.list()?.iter().any(|a| a.sha256 == artifact.sha256 && a.id != artifact.id);
         self.drop_one(artifact, last)
@@ -279,7 +279,10 @@ impl Store {
             .and_then(
                 |()| if with_content { gone(fs::remove_file(self.blob(&artifact.sha256))) } else { Ok(()) },
             )
-            .map_err(|e| Error::new(Kind::Unavailable, format!("removing the artifact {}: {e}", artifact.id)))
+            .map_err(|e| {
+                let what = format!("removing the artifact {}: {}", artifact.id, system_words(&e));
+                Error::new(Kind::Unwritable, what)
+            })
     }
 
     /// How many bytes all content has.

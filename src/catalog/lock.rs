@@ -55,7 +55,7 @@ impl Lock {
     /// Reads a lock; `None` when there is no such file.
     ///
     /// # Errors
-    /// `Config` when it cannot be read, or is no lock that this version knows.
+    /// `Unreadable`, or `Config` when it is no lock that this version knows.
     pub fn read(path: &Path) -> Result<Option<Lock>> {
         let fail = |what: String| {
             Error::new(Kind::Config, format!("reading the lock {}: {what}", path.display()))
@@ -64,7 +64,7 @@ impl Lock {
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(fail(e.to_string())),
+            Err(e) => return Err(Error::unreadable(format!("the lock {}", path.display()), &e)),
         };
         let lock: Lock = serde_json::from_slice(&bytes).map_err(|e| fail(e.to_string()))?;
         match lock.version {

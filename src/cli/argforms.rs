@@ -106,7 +106,7 @@ impl Forms {
             Some(Whole::File(path)) => {
                 let shown = path.to_string_lossy();
                 let mut file = std::fs::File::open(path)
-                    .map_err(|e| usage(format!("reading the arguments from {shown}: {e}")))?;
+                    .map_err(|e| Error::unreadable(format!("the arguments from {shown}"), &e))?;
                 let bytes = whole(&mut file, most, &format!("the file {shown}"))?;
                 Some(object(text_of(&bytes, &format!("the file {shown}"))?, &format!("the file {shown}"))?)
             }
@@ -558,7 +558,10 @@ mod tests {
         std::fs::write(&file, "\u{feff}{\"a\":1}\n").unwrap();
         assert_eq!(built(&[&format!("@{}", file.display())]), "{\"a\":1}");
         std::fs::remove_file(&file).unwrap();
-        assert!(refused(&[&format!("@{}", file.display())]).contains("No such file"));
+        let e = build(&[&format!("@{}", file.display())]).expect_err("it is gone");
+        assert!(
+            e.kind() == crate::error::Kind::Unreadable && e.message().ends_with("no such file or directory")
+        );
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn write(dir: &Path) -> Result<Vec<PathBuf>> {
             continue;
         }
         crate::util::write_atomic(&path, page.text.as_bytes(), 0o644, false)
-            .map_err(|e| Error::new(Kind::Unavailable, format!("writing {}: {e}", path.display())))?;
+            .map_err(|e| Error::unwritable(path.display(), &e))?;
         written.push(path);
     }
     Ok(written)

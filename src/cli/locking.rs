@@ -32,7 +32,7 @@ pub fn frozen(world: &World) -> bool {
 
 /// There is no lock where one is needed.
 pub fn missing(path: &Path) -> Error {
-    Error::new(Kind::Config, format!("there is no lock {}", path.display()))
+    Error::new(Kind::Unreadable, format!("there is no lock {}", path.display()))
         .hint("mcpx lock writes it, from the servers that are configured here")
 }
 

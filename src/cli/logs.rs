@@ -55,7 +55,7 @@ impl Logs {
     /// The log that the settings mean.
     ///
     /// # Errors
-    /// `Unavailable` when the files cannot be read, or the daemon that is named does not answer.
+    /// `Unreadable` when the files cannot be read; `Unavailable` when the daemon that is named does not answer.
     pub fn open(cx: &Cx) -> Result<Logs> {
         if let Some((client, endpoint)) = cx.named_elsewhere(&Progress::start("asking the daemon"))? {
             return Ok(Logs::Daemon(Box::new(client), endpoint));
@@ -68,7 +68,7 @@ impl Logs {
     /// What an id belongs to: a list of trees, one for each daemon.
     ///
     /// # Errors
-    /// `Unavailable` when the log cannot be read.
+    /// `Unreadable` when the log cannot be read.
     pub fn chain(&self, id: &str) -> Result<Value> {
         match self {
             Logs::Files(_, snapshot) => json(&chain(snapshot, id, thread::spawn).map_err(unreadable)?),
@@ -82,7 +82,7 @@ impl Logs {
     /// Counts, with at most so many rows; 0: all.
     ///
     /// # Errors
-    /// `Unavailable` when the log cannot be read.
+    /// `Unreadable` when the log cannot be read.
     pub fn statistics(&self, about: About, asked: &Asked, limit: usize) -> Result<Value> {
         match self {
             Logs::Files(_, snapshot) => {
@@ -99,7 +99,7 @@ impl Logs {
     /// The newest so many records, or all for 0, the oldest first.
     ///
     /// # Errors
-    /// `Unavailable` when the log cannot be read; what `each` fails with.
+    /// `Unreadable` when the log cannot be read; what `each` fails with.
     pub fn lines(&self, asked: &Asked, limit: usize, each: Each<'_>) -> Result<()> {
         let snapshot = match self {
             Logs::Files(_, snapshot) => snapshot,
@@ -237,5 +237,5 @@ fn json(value: &impl Serialize) -> Result<Value> {
 }
 
 fn unreadable(e: io::Error) -> Error {
-    Error::new(Kind::Unavailable, format!("reading the log: {e}"))
+    Error::unreadable("the log", &e)
 }

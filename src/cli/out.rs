@@ -1,7 +1,7 @@
 //! Standard output as the commands see it: buffered, exact, and quiet when the
 //! reader has gone. Also where errors go. Knows nothing of what is written.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -90,7 +90,7 @@ impl Out {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write_all(bytes).map_err(|e| {
             self.closed = e.kind() == io::ErrorKind::BrokenPipe;
-            Error::new(Kind::Unavailable, format!("writing to standard output: {e}"))
+            Error::unwritable("to standard output", &e)
         })
     }
 }

@@ -8,7 +8,7 @@ use super::out::{complain, note};
 use super::progress::Progress;
 use super::running::pass_on;
 use super::whole::{STDIN, whole};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, system_words};
 use crate::script::{self, Faults, Fed, LogRecord, Outcome, Place, RunSpec, Source};
 use crate::settings::{
     SCRIPT_PERMISSIONS, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, SCRIPT_TYPECHECK, TRANSPORT_MAX_BODY,
@@ -109,8 +109,10 @@ fn request(cx: &Cx, spec: &RunSpec, far: bool) -> Result<Map<String, Value>> {
                 // It has the same files.
                 Place { path, .. } if !far => put("script", path.to_string_lossy().into()),
                 Place { path, language } => {
-                    let code = std::fs::read_to_string(&path)
-                        .map_err(|e| usage(format!("reading the script {}: {e}", path.display())))?;
+                    let code = std::fs::read_to_string(&path).map_err(|e| {
+                        let what = format!("reading the script {}: {}", path.display(), system_words(&e));
+                        Error::new(Kind::NoScript, what)
+                    })?;
                     put("code", code.into());
                     put("language", language.into());
                 }

@@ -1,10 +1,9 @@
 //! Writes how a script ended as a JUnit report, which is what CI systems read.
 //! Knows nothing of how the script was run.
 
-use super::args::usage;
 use super::out::complain;
 use super::running::log_line;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, system_words};
 use crate::proc;
 use crate::script::{Fed, Outcome};
 use crate::util::{iso8601, now_ms, write_atomic};
@@ -66,17 +65,20 @@ impl Report {
     /// Makes the directory that it goes into.
     ///
     /// # Errors
-    /// `Usage` when it could not be written: said before the script runs, not after.
+    /// `Unwritable`, said before the script runs, not after.
     pub fn new(path: PathBuf, name: &str, limit: u64) -> Result<Report> {
         let refused = |what: String| {
-            usage(format!("--report: {}: {what}", path.display())).hint("name a file that can be written")
+            Error::new(Kind::Unwritable, format!("writing the --report {}: {what}", path.display()))
+                .hint("name a file that can be written")
         };
         if path.is_dir() {
             return Err(refused("it is a directory".into()));
         }
         if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir).map_err(|e| refused(format!("making its directory: {e}")))?;
-            proc::may_write(dir).map_err(|e| refused(format!("writing into {}: {e}", dir.display())))?;
+            std::fs::create_dir_all(dir)
+                .map_err(|e| refused(format!("making its directory: {}", system_words(&e))))?;
+            proc::may_write(dir)
+                .map_err(|e| refused(format!("writing into {}: {}", dir.display(), system_words(&e))))?;
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let seen = Arc::new(Mutex::new(Seen { limit, ..Seen::default() }));
@@ -91,7 +93,7 @@ impl Report {
     /// Writes the report on a script that has run, or could not.
     ///
     /// # Errors
-    /// The run's own, or `Unavailable` when the report cannot be written.
+    /// The run's own, or `Unwritable` when the report cannot be.
     pub fn finish(self, outcome: Result<Outcome>) -> Result<Outcome> {
         let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let text = match &outcome {
@@ -110,10 +112,8 @@ impl Report {
                 self.render(millis(outcome.duration), Some(outcome), end, &seen)
             }
         };
-        let written = write_atomic(&self.path, text.as_bytes(), 0o644, false).map_err(|e| {
-            let what = format!("writing the report {}: {e}", self.path.display());
-            Error::new(Kind::Unavailable, what)
-        });
+        let written = write_atomic(&self.path, text.as_bytes(), 0o644, false)
+            .map_err(|e| Error::unwritable(format!("the --report {}", self.path.display()), &e));
         match (written, &outcome) {
             (Ok(()), _) => outcome,
             (Err(e), Ok(run)) if run.exit_code == 0 => Err(e),

@@ -5,7 +5,7 @@
 
 use super::out::Out;
 use crate::artifacts::{Artifact, Label, Limits, Store, extension};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, system_words};
 use crate::util::base64;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
@@ -278,8 +278,7 @@ fn print_json(out: &mut Out, raw: &RawValue) -> Result<()> {
 }
 
 fn write_string(out: &mut Out, text: &str) -> Result<()> {
-    serde_json::to_writer(&mut *out, text)
-        .map_err(|e| Error::new(Kind::Unavailable, format!("writing to standard output: {e}")))
+    serde_json::to_writer(&mut *out, text).map_err(|e| Error::unwritable("to standard output", &e.into()))
 }
 
 /// Where images, audio and blobs go.
@@ -362,7 +361,7 @@ impl Media {
     /// Writes a new file.
     fn write(&self, dir: &Path, bytes: &[u8], mime: &str) -> Result<Placed> {
         let fail = |what: &str, e: std::io::Error| {
-            Error::new(Kind::Unavailable, format!("{what} {}: {e}", dir.display())).hint(
+            Error::new(Kind::Unwritable, format!("{what} {}: {}", dir.display(), system_words(&e))).hint(
                 "output.mediaDir (--output-media-dir) sets another directory; --media inline writes no files",
             )
         };

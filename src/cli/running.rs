@@ -14,7 +14,7 @@ use super::table::one_line;
 use super::typecheck;
 use crate::api::wire::OpenRun;
 use crate::api::{Client, find};
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::script::{
     self, Faults, Fed, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source,
 };
@@ -171,7 +171,7 @@ fn variables(cx: &Cx, world: &World, faults: &mut Faults) -> Vec<(OsString, OsSt
     for file in cx.inv.values("env-file") {
         let path = world.cwd.join(file);
         let read = std::fs::read_to_string(&path)
-            .map_err(|e| usage(format!("--env-file: reading {}: {e}", path.display())));
+            .map_err(|e| Error::unreadable(format!("the --env-file {}", path.display()), &e));
         let pairs = faults.keep(read.and_then(|text| script::env_file::parse(&text, &path)));
         all.extend(pairs.into_iter().flatten().map(|(k, v)| (k.into(), v.into())));
     }

@@ -80,7 +80,7 @@ pub fn check(cx: &Cx, spec: &RunSpec) -> Result<()> {
     };
     let dir = world.dirs.cache.join("check").join(digest([types.as_bytes(), code.as_bytes()], 16));
     let entry = dir.join("exec.ts");
-    let fail = |e: std::io::Error| Error::new(Kind::Unavailable, format!("writing what is checked: {e}"));
+    let fail = |e: std::io::Error| Error::unwritable("what is checked", &e);
     crate::paths::make_private(&dir).map_err(fail)?;
     write_atomic(&dir.join("mcpx.d.ts"), types.as_bytes(), 0o600, false).map_err(fail)?;
     write_atomic(&entry, code.as_bytes(), 0o600, false).map_err(fail)?;

@@ -1,36 +1,20 @@
-//! What settings declare that can be read and cannot be used: hooks, consumers and permission
-//! profiles. Knows nothing of how it is shown.
+//! What of the settings in force cannot be used, with its place, and the programs of hooks and
+//! consumers that are not there. Knows nothing of how it is shown.
 
 use super::cx::{Cx, World};
+use crate::daemon::unusable;
 use crate::error::{Error, Kind};
 use crate::observe::declared::{self, Run};
 use crate::proc;
-use crate::script::profiles;
-use crate::settings::{Declared, EVENTS_CONSUMERS, HOOKS, SCRIPT_PROFILES, Settings};
-use serde_json::Value;
+use crate::settings::{Declared, EVENTS_CONSUMERS, HOOKS, Settings};
 use std::path::Path;
 
-/// What is wrong with the value of a setting; nothing for any other setting.
-pub fn in_value(key: &str, value: &Value) -> Vec<String> {
-    let listeners = |all: Vec<declared::Declaration>| {
-        all.into_iter()
-            .filter_map(|(name, outcome)| Some(format!("{key}.{name} {}", outcome.err()?)))
-            .collect()
-    };
-    match key {
-        _ if key == HOOKS.key() => listeners(declared::hooks_in(value)),
-        _ if key == EVENTS_CONSUMERS.key() => listeners(declared::consumers_in(value)),
-        _ if key == SCRIPT_PROFILES.key() => {
-            profiles::faults(value).iter().map(|e| e.message().to_owned()).collect()
-        }
-        _ => Vec::new(),
-    }
-}
+pub use crate::daemon::unusable::in_value;
 
-/// The same of all settings in force, each with the file and line of its setting.
+/// What can be read and not be used of all settings in force, each with the file and line of its setting.
 pub fn in_force(settings: &Settings) -> Vec<Error> {
     let mut out = Vec::new();
-    for key in [HOOKS.key(), EVENTS_CONSUMERS.key(), SCRIPT_PROFILES.key()] {
+    for key in unusable::KEYS.map(Declared::key) {
         let Ok(row) = settings.row(key) else { continue };
         let source = row["source"].as_str().unwrap_or_default();
         out.extend(

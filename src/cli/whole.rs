@@ -1,7 +1,6 @@
 //! Input that is needed whole, read up to a limit: a pipe or a device may have
 //! no end. Knows nothing of what it is for.
 
-use super::args::usage;
 use crate::error::{Error, Kind, Result};
 use std::io::Read;
 
@@ -12,11 +11,11 @@ pub const STDIN: &str = "standard input";
 ///
 /// # Errors
 /// `TooLarge` as soon as it is more than `most` bytes, the value of `transport.maxBody`: what is
-/// read goes to the daemon, which takes no more. `Usage` when it cannot be read.
+/// read goes to the daemon, which takes no more. `Unreadable` when it cannot be.
 pub fn whole(from: &mut dyn Read, most: u64, what: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = from.take(most.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|e| usage(format!("reading {what}: {e}")))?;
+    read.map_err(|e| Error::unreadable(what, &e))?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > most {
         return Err(Error::new(Kind::TooLarge, format!("{what} has more than {most} bytes"))
             .hint("transport.maxBody (--transport-max-body) sets the limit"));

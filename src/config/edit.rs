@@ -2,9 +2,9 @@
 //! layout, mode. The new text goes through a rename, and only when the file is
 //! still the one that was read. Knows nothing of what the members mean.
 
-use super::load::{MAX_FILE, plain_io};
+use super::load::MAX_FILE;
 use super::{jsonc, splice};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, system_words};
 use crate::settings::bytes_text;
 use crate::util;
 use serde_json::Value;
@@ -150,11 +150,12 @@ impl Edit {
     /// Writes the file through a rename, with the mode that it had; whether there was anything to write.
     ///
     /// # Errors
-    /// `Config` when the file changed or vanished since it was read, is read-only, or cannot be written.
+    /// `Config` when the file changed or vanished since it was read; `Unwritable` when it is read-only, or cannot be
+    /// written.
     pub fn save(self) -> Result<bool> {
         let shown = self.target.display();
         let fail = |e: &io::Error| {
-            Error::new(Kind::Config, format!("writing {shown}: {}; nothing was changed", plain_io(e)))
+            Error::new(Kind::Unwritable, format!("writing {shown}: {}; nothing was changed", system_words(e)))
         };
         if self.original.as_ref().is_some_and(|o| o.text == self.text) {
             return Ok(false);
@@ -170,7 +171,7 @@ impl Edit {
                 if !writable {
                     let message = format!("writing {shown}: the file is read-only; nothing was changed");
                     let hint = format!("allow it with chmod u+w {shown}, or change the file yourself");
-                    return Err(Error::new(Kind::Config, message).hint(hint));
+                    return Err(Error::new(Kind::Unwritable, message).hint(hint));
                 }
                 original.mode & 0o7777
             }
@@ -252,9 +253,9 @@ fn read(path: &Path) -> Result<Option<Original>> {
     let file = match opened {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(fail(plain_io(&e))),
+        Err(e) => return Err(fail(system_words(&e))),
     };
-    let meta = file.metadata().map_err(|e| fail(plain_io(&e)))?;
+    let meta = file.metadata().map_err(|e| fail(system_words(&e)))?;
     if !meta.is_file() {
         return Err(fail("it is not a regular file".into()));
     }
@@ -262,7 +263,7 @@ fn read(path: &Path) -> Result<Option<Original>> {
         return Err(fail(format!("it is larger than {}", bytes_text(MAX_FILE))));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(plain_io(&e)))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(system_words(&e)))?;
     let digest = util::digest([bytes.as_slice()], 64);
     let text = String::from_utf8(bytes).map_err(|_| fail("the file is not valid UTF-8".into()))?;
     Ok(Some(Original { digest, text, mode: meta.mode(), owner: (meta.uid(), meta.gid()) }))

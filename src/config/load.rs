@@ -7,7 +7,7 @@ use super::odd;
 use super::patch::Patch;
 use super::search::search_path;
 use super::server::{self, Block, Place, ServerDef};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, system_words};
 use crate::paths::Dirs;
 use crate::settings::{self, FileLayer, Layers};
 use crate::util::{self, Env};
@@ -339,9 +339,9 @@ fn read(path: &Path, uid: u32) -> Result<Option<Vec<u8>>> {
         Err(e) if e.kind() == ErrorKind::PermissionDenied && fs::symlink_metadata(path).is_err() => {
             return Ok(None);
         }
-        Err(e) => return Err(fail(Kind::Config, plain_io(&e))),
+        Err(e) => return Err(fail(Kind::Config, system_words(&e))),
     };
-    let meta = file.metadata().map_err(|e| fail(Kind::Config, plain_io(&e)))?;
+    let meta = file.metadata().map_err(|e| fail(Kind::Config, system_words(&e)))?;
     if meta.is_dir() {
         return Err(fail(Kind::Config, "it is a directory".into()));
     }
@@ -353,14 +353,8 @@ fn read(path: &Path, uid: u32) -> Result<Option<Vec<u8>>> {
         return Err(fail(Kind::Config, format!("it is larger than {}", settings::bytes_text(MAX_FILE))));
     }
     let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(Kind::Config, plain_io(&e)))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(Kind::Config, system_words(&e)))?;
     Ok(Some(bytes))
-}
-
-/// An operating system's error in its own words, without the code.
-pub(super) fn plain_io(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 /// Refuses a file through which somebody else could have commands run as this user.

@@ -14,6 +14,7 @@ use super::selection::{Chosen, selection};
 use super::servers;
 use super::sessions;
 use super::state::{Current, Daemon, VERSION};
+use super::unusable;
 use crate::api::ops::{Id, Operation};
 use crate::api::wire::{CallContext, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles};
 use crate::api::{self, docs};
@@ -229,6 +230,9 @@ fn dispatch(
             if let Some(name) = &wanted.server {
                 known(&daemon.current(), name)?;
             }
+            if let Some(session) = &wanted.session {
+                sessions::show(daemon, session)?;
+            }
             let count = daemon.pool.restart(wanted.server.as_deref(), wanted.session.as_deref());
             json_of(&json!({"restarted": count}))
         }
@@ -258,6 +262,8 @@ fn dispatch(
         Id::SetSetting => {
             let wanted: NewValue = params.parse(op)?;
             let value = settings::runtime_value(&wanted.key, &wanted.value)?;
+            let now = daemon.current().settings.row(&value.key)?;
+            unusable::check(&value.key, &now["value"], &value.value)?;
             override_setting(daemon, value.key, Some(value.value))
         }
         Id::UnsetSetting => {

@@ -345,7 +345,7 @@ fn source(wanted: &Wanted, cache: &Path) -> Result<Source> {
         .and_then(|()| util::write_atomic(&path, code.as_bytes(), 0o600, false));
     match written {
         Ok(()) => Ok(Source::Script(path.to_string_lossy().into_owned())),
-        Err(e) => Err(Error::new(Kind::Unavailable, format!("writing {}: {e}", path.display()))),
+        Err(e) => Err(Error::unwritable(path.display(), &e)),
     }
 }
 

@@ -43,6 +43,7 @@ mod testing;
 mod tests;
 mod ui;
 mod unix;
+pub mod unusable;
 
 pub use self::inline::Inline;
 

@@ -249,13 +249,13 @@ impl Wanted {
 }
 
 fn unreadable(e: std::io::Error) -> Error {
-    Error::new(Kind::Unavailable, format!("reading the log: {e}"))
+    Error::unreadable("the log", &e)
 }
 
 /// Answers with the newest records that are wanted, the oldest first: in one document, or one a line.
 ///
 /// # Errors
-/// `Usage` for what cannot be asked, `Unavailable` when a file cannot be read.
+/// `Usage` for what cannot be asked, `Unreadable` when a file cannot be read.
 pub fn records(daemon: &Arc<Daemon>, wanted: Wanted, asker: &Asker<'_>) -> Result<Done> {
     let (lines, follow) = (wanted.lines || wanted.follow, wanted.follow);
     let limit = wanted.limit.unwrap_or(LIMIT);
@@ -281,7 +281,7 @@ pub fn records(daemon: &Arc<Daemon>, wanted: Wanted, asker: &Asker<'_>) -> Resul
 /// Answers with what an id belongs to.
 ///
 /// # Errors
-/// `Unavailable` when a file cannot be read.
+/// `Unreadable` when a file cannot be read.
 pub fn chain_of(daemon: &Daemon, id: &str) -> Result<Done> {
     let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
     let tree = chain::chain(&snapshot, id, proc::thread::spawn).map_err(unreadable)?;

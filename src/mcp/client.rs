@@ -39,6 +39,8 @@ const NEWS: Duration = Duration::from_secs(2);
 pub struct Options<'a> {
     /// How long the answer may take; `None` is for ever.
     pub timeout: Option<Duration>,
+    /// The limit as it was given, where some of it had passed before: what is said of a time-out.
+    pub given: Option<Duration>,
     /// Tells that the caller has left.
     pub cancel: &'a Cancel,
     /// Asks the server for progress, and takes each report (`{progress, total?,
@@ -60,6 +62,7 @@ impl<'a> Options<'a> {
     pub fn new(cancel: &'a Cancel) -> Options<'a> {
         Options {
             timeout: None,
+            given: None,
             cancel,
             progress: None,
             asked: None,
@@ -72,6 +75,10 @@ impl<'a> Options<'a> {
     pub fn timeout(mut self, timeout: Duration) -> Options<'a> {
         self.timeout = Some(timeout);
         self
+    }
+    /// The limit as a message says it.
+    pub(super) fn limit(&self) -> Duration {
+        self.given.or(self.timeout).unwrap_or_default()
     }
 }
 
@@ -93,6 +100,8 @@ pub(super) struct Inner {
     pub model: bool,
     /// The server is told that somebody does.
     pub sampling: bool,
+    /// The server may go on with calls as tasks where that is an extension.
+    pub tasks: bool,
     /// The level from which on the server is to log, as MCP calls it; empty for none.
     pub log_level: String,
     pub stop_grace: Duration,
@@ -126,6 +135,8 @@ impl Client {
             if self.0.model {
                 own["sampling"] = json!({});
             }
+            // Whatever the caller has of its own: here it is mcpx that waits for tasks.
+            own["extensions"] = self.extensions();
             stamp = Arc::new(era::stamp(&own, &self.0.log_level)?);
         }
         let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
@@ -150,6 +161,9 @@ impl Client {
                     deadline = deadline.map(|d| d + supplied.paused);
                     again = Some(supplied.params);
                     round += 1;
+                }
+                ResultType::Task if method == "tools/call" && self.0.tasks => {
+                    return self.await_task(&result, &subject, deadline, &options);
                 }
                 ResultType::Task => return Err(subject.unfit("began a task, which nobody had offered")),
                 ResultType::Other(word) => {
@@ -206,7 +220,7 @@ impl Client {
         };
         let Event::Done(outcome) = event else {
             let sent = inner.give_up(&subject, slot, "timed out");
-            return Err(subject.timed_out(options.timeout.unwrap_or_default(), sent));
+            return Err(subject.timed_out(options.limit(), sent));
         };
         match outcome {
             Outcome::Result(result) => Ok(result),

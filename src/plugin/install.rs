@@ -2,7 +2,7 @@
 //! somebody changed is theirs: it is never overwritten or removed unasked.
 
 use super::{File, MANIFEST};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, system_words};
 use crate::util::{digest, write_atomic};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -168,7 +168,8 @@ fn manifest(root: &Path) -> Map<String, Value> {
 }
 
 fn trouble(doing: &str, path: &Path, e: &std::io::Error) -> Error {
-    Error::new(Kind::Unavailable, format!("{doing} {}: {e}", path.display()))
+    let kind = if doing == "reading" { Kind::Unreadable } else { Kind::Unwritable };
+    Error::new(kind, format!("{doing} {}: {}", path.display(), system_words(e)))
 }
 
 #[cfg(test)]

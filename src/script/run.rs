@@ -536,7 +536,7 @@ fn write_files(files: &[Generated]) -> Result<bool> {
         }
         fresh = true;
         write_file(path, content).map_err(|e| {
-            Error::new(Kind::Unavailable, format!("writing {}: {e}", path.display()))
+            Error::unwritable(path.display(), &e)
                 .hint("MCPX_CACHE_DIR names the directory for generated files")
         })?;
     }

@@ -25,11 +25,12 @@ fn arguments_can_be_given_in_each_way() {
 #[test]
 fn arguments_that_are_no_object_are_refused_before_anything_starts() {
     let world = World::fake(&[]).file("args.json", "{\"from\":");
-    for word in ["{\"a\":", "[1]", "a:=nope", "@args.json", "@absent.json", "word"] {
+    for word in ["{\"a\":", "[1]", "a:=nope", "@args.json", "word"] {
         let output = world.mcpx(["call", "fake.args", word]).status(2).any_stderr().run();
         assert!(output.stdout_bytes.is_empty(), "{output}");
         assert!(output.stderr.starts_with("mcpx: "), "{output}");
     }
+    world.mcpx(["call", "fake.args", "@absent.json"]).status(66).stderr_has("absent.json").check();
     world.mcpx(["call", "fake.args", "a:=nope"]).status(2).stderr_has("a").stderr_has("JSON").check();
     assert_eq!(world.received("fake", "tools/call"), Vec::<serde_json::Value>::new());
 }
@@ -194,7 +195,7 @@ fn a_caller_that_is_killed_cancels_its_call() {
 fn a_call_that_takes_too_long_ends_in_124_and_is_cancelled() {
     let world = World::fake(&["--late-answer"]);
     let output = world.mcpx(["call", "--timeout", "300ms", "fake.hang"]).status(124).any_stderr().run();
-    output.says(&["fake did not answer", "hang", "--timeout"]);
+    output.says(&["fake did not answer", "hang within 300ms", "--timeout"]);
     wait_until("the cancellation to arrive", || {
         (!world.received("fake", "notifications/cancelled").is_empty()).then_some(())
     });
@@ -231,7 +232,7 @@ fn a_tool_without_its_namespace_is_found_in_the_cache() {
 fn a_result_that_cannot_be_shown_is_one_document() {
     let world = World::demo();
     let words = ["--json", "call", "demo.image", "--output-media-dir", "/dev/null"];
-    let output = world.mcpx(words).status(69).any_stderr().run();
+    let output = world.mcpx(words).status(74).any_stderr().run();
     assert_eq!(output.json()["ok"], false, "{output}");
     assert_eq!(output.stdout().lines().count(), 1, "{output}");
 }

@@ -25,7 +25,7 @@ fn lock(world: &World) -> Value {
 #[test]
 fn a_lock_is_stable_and_a_drift_is_told_with_its_path() {
     let world = world(json!([tool("one", "string", "first"), tool("two", "string", "second")]));
-    world.mcpx(["check"]).status(65).stderr_has("mcpx lock").check();
+    world.mcpx(["check"]).status(66).stderr_has("mcpx lock").check();
     let said = world.mcpx(["lock"]).run();
     said.says(&["tools, new", "wrote", ".mcpx.lock.json"]);
     let text = std::fs::read_to_string(world.dir().join(".mcpx.lock.json")).unwrap();
@@ -115,7 +115,7 @@ fn the_lock_alone_lists_searches_and_types_without_a_server() {
     let rows = world.mcpx(["--json", "ls", "--frozen"]).run().json();
     assert_eq!(rows["namespaces"][0]["tools"], 1);
     std::fs::remove_file(world.dir().join(".mcpx.lock.json")).unwrap();
-    world.mcpx(["ls", "--frozen"]).status(65).stderr_has("mcpx lock").check();
+    world.mcpx(["ls", "--frozen"]).status(66).stderr_has("mcpx lock").check();
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod events;
 mod exec;
 mod exec_service;
 mod faults;
+mod files;
 mod hooks;
 mod hostile;
 mod inherit_env;

@@ -82,7 +82,7 @@ fn a_report_that_cannot_be_written_is_said_before_the_script_runs() {
     let world = World::new().with(Runtime::Node26);
     world.write("s.sh", "#!/bin/sh\necho > ran\nexit 3\n");
     for wrong in ["s.sh/report.xml", "."] {
-        world.mcpx(["run", "--report", wrong, "s.sh"]).status(2).stderr_has("--report: ").check();
+        world.mcpx(["run", "--report", wrong, "s.sh"]).status(74).stderr_has("writing the --report ").check();
         assert!(!world.dir().join("ran").exists(), "{wrong}");
     }
     // A directory that is not there yet is made.

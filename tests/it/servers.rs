@@ -414,7 +414,7 @@ fn one_file_is_taken_over_whosesoever_it_is() {
         .check();
     world.write("none.json", "{\"a\": 1}");
     world.mcpx(["servers", "import", "--from", "none.json"]).status(65).stderr_has("no servers").check();
-    world.mcpx(["servers", "import", "--from", "gone.json"]).status(2).stderr_has("no such file").check();
+    world.mcpx(["servers", "import", "--from", "gone.json"]).status(66).stderr_has("no such file").check();
 }
 
 #[test]

@@ -98,7 +98,9 @@ fn restart_recycles_one_session_and_no_other() {
     assert_ne!(before.0, after.0);
     assert_eq!(before.1, after.1);
     world.mcpx(["call", "shared.pid"]).stdout(&shared).check();
-    world.mcpx(["restart", "--session", "nobody"]).stdout_has("nothing was running").check();
+    world.mcpx(["restart", "--session", "aa"]).status(2).stderr_has("did you mean \"a\"").check();
+    let _ = world.mcpx(["stop"]).run();
+    world.mcpx(["restart", "--session", "a"]).status(2).stderr_has("no daemon is running").check();
 }
 
 #[test]

@@ -390,7 +390,7 @@ fn links_modes_and_read_only_files_are_respected() {
     assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::set_permissions(&real, PermissionsExt::from_mode(0o400)).unwrap();
     let before = std::fs::read(&real).unwrap();
-    let output = world.mcpx(["settings", "set", "pool.max", "8"]).status(65).any_stderr().run();
+    let output = world.mcpx(["settings", "set", "pool.max", "8"]).status(74).any_stderr().run();
     output.says(&["real/c.json: the file is read-only; nothing was changed", "chmod u+w"]);
     assert_eq!(std::fs::read(&real).unwrap(), before);
     // A file with a fault is not written over, and one whose value is wrong can be put right.
@@ -583,7 +583,22 @@ fn a_member_of_a_setting_that_is_an_object_is_set_shown_and_unset_by_its_path() 
     let _ = set(&["set", "hooks.note", hook, "--persist", "runtime"]);
     let row = world.mcpx(["--json", "settings", "get", "hooks.note", "--daemon"]).run().json();
     assert_eq!((&row["value"]["shell"], &row["source"]), (&json!("true"), &json!("runtime")), "{row}");
-    world.mcpx(["settings", "unset", "hooks.note", "--daemon"]).status(2).stderr_has("as a whole").check();
+    // One member is taken back, and with the last the whole.
+    let _ = set(&["set", "hooks.second", hook, "--persist", "runtime"]);
+    let _ =
+        world.mcpx(["settings", "unset", "hooks.note", "--persist", "runtime"]).stdout_has("changed").run();
+    let hooks = || world.mcpx(["--json", "settings", "get", "hooks", "--daemon"]).run().json();
+    assert_eq!(hooks()["value"].as_object().unwrap().keys().collect::<Vec<_>>(), ["second"]);
+    let _ = world.mcpx(["settings", "unset", "hooks.second", "--daemon"]).stdout_has("changed").run();
+    assert_eq!(hooks()["source"], "default", "{}", hooks());
+    let _ =
+        world.mcpx(["settings", "unset", "hooks.second", "--daemon"]).stdout_has("nothing to change").run();
+    // What could never be used is refused there as well.
+    let put = |value| world.ask("PUT", "/v1/settings/hooks", Some(&json!({"value": value})));
+    let (status, body) = put(json!({"note": {"event": ["call"], "command": ["true"]}}));
+    assert_eq!((status, &body["error"]["kind"]), (400, &json!("usage")), "{body}");
+    assert!(body["error"]["message"].as_str().unwrap().starts_with("hooks.note "), "{body}");
+    assert_eq!(put(json!({"note": {"events": ["call"], "command": ["true"]}})).0, 200);
 }
 
 #[test]
@@ -661,7 +676,8 @@ fn what_could_never_be_used_is_refused_and_told() {
   "script": {"profiles": {"zz": {"deno": 5}}}
 }"#,
     );
-    world.mcpx(["config"]).run().says(&[
+    assert_eq!(world.mcpx(["--json", "config"]).status(65).run().json()["ok"], false);
+    world.mcpx(["config"]).status(65).run().says(&[
         "PROBLEMS",
         ".mcpx.json:2: hooks.bad has",
         ".mcpx.json:4: script.profiles.zz.deno",

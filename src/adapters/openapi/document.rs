@@ -97,17 +97,14 @@ impl Document {
 }
 
 fn read(path: &Path, limits: &Limits) -> Result<Vec<u8>> {
-    let fail = |what: String| {
-        Error::new(Kind::Unavailable, format!("reading the OpenAPI document {}: {what}", path.display()))
-    };
-    let file = File::open(path).map_err(|e| fail(e.to_string()))?;
+    let what = format!("the OpenAPI document {}", path.display());
+    let file = File::open(path).map_err(|e| Error::unreadable(&what, &e))?;
     let mut bytes = Vec::new();
     let most = limits.document as u64;
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| fail(e.to_string()))?;
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| Error::unreadable(&what, &e))?;
     match bytes.len() > limits.document {
-        true => {
-            Err(fail(format!("it is larger than {most} bytes")).hint("adapters.maxDocument is the limit"))
-        }
+        true => Err(Error::new(Kind::TooLarge, format!("reading {what}: it is larger than {most} bytes"))
+            .hint("adapters.maxDocument is the limit")),
         false => Ok(bytes),
     }
 }

@@ -279,7 +279,7 @@ fn get(cx: &mut Cx, wanted: &str) -> Result<u8> {
 
 /// Writes a file that is either whole or not there.
 fn write_file(keeper: &Keeper, artifact: &Artifact, target: &Path) -> Result<()> {
-    let fail = |e: io::Error| Error::new(Kind::Unavailable, format!("writing {}: {e}", target.display()));
+    let fail = |e: io::Error| Error::unwritable(target.display(), &e);
     let mut name = std::ffi::OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
     name.push(format!(".{}", random_hex(4)?));

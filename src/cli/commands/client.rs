@@ -6,7 +6,7 @@ use super::super::cx::Cx;
 use super::super::out::note;
 use super::super::schemas;
 use crate::catalog::{ServerSchema, ts};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::script::{self, Namespace, client_module};
 use crate::util::write_atomic;
 use serde_json::json;
@@ -129,7 +129,7 @@ fn file_name(path: &Path) -> String {
 }
 
 fn write(path: &Path, text: &str, written: &mut Vec<PathBuf>) -> Result<()> {
-    let fail = |e: std::io::Error| Error::new(Kind::Unavailable, format!("writing {}: {e}", path.display()));
+    let fail = |e: std::io::Error| Error::unwritable(path.display(), &e);
     if let Some(dir) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
         std::fs::create_dir_all(dir).map_err(fail)?;
     }

@@ -21,7 +21,8 @@ pub static COMMAND: Command = Command {
     rest: Rest::Mixed,
     summary: "Show which configuration is in effect here, and its faults",
     about: "Without a flag: the files that contribute, their servers and presets, every unknown key with the nearest \
-            known one, and everything that is wrong, each with file, line and column; with a fault the exit code is 65 \
+            known one, and everything that is wrong, hooks and servers that cannot be used included, each with file, line and column; \
+            with a fault the exit code is 65 \
             (2 for a variable or a flag). With plumbing.strictUnknownKeys an unknown key is an error, exit code 65.",
     flags: &[
         Flag::switch("path", "Only the path of the nearest file"),
@@ -142,6 +143,8 @@ fn overview(cx: &mut Cx) -> Result<u8> {
     let faulty: Vec<_> = config.servers.iter().filter_map(|s| Some((s, s.problem.as_ref()?))).collect();
     let unusable = unusable::in_force(&world.settings);
     let off = config.servers.iter().filter(|s| !s.enabled).count();
+    // What cannot be used is no hindrance to anything else, and a fault all the same.
+    let exit = faulty.iter().map(|(_, e)| *e).chain(&unusable).map(Error::exit_code).next().unwrap_or(0);
     if cx.json() {
         let described: Vec<Value> = presets
             .iter()
@@ -155,7 +158,7 @@ fn overview(cx: &mut Cx) -> Result<u8> {
             })
             .collect();
         let body = json!({
-            "ok": true,
+            "ok": exit == 0,
             "files": config.sources.iter().map(|s| json!({"path": s.path, "digest": s.digest})).collect::<Vec<_>>(),
             "key": config.key,
             "serversDigest": config.servers_digest,
@@ -169,7 +172,7 @@ fn overview(cx: &mut Cx) -> Result<u8> {
             "settings": changed,
         });
         cx.out.json(&body)?;
-        return Ok(0);
+        return Ok(exit);
     }
     let mut text = String::new();
     match config.sources.as_slice() {
@@ -201,7 +204,7 @@ fn overview(cx: &mut Cx) -> Result<u8> {
         lines(&mut text, config.warnings.iter().cloned());
     }
     cx.out.text(&text)?;
-    Ok(0)
+    Ok(exit)
 }
 
 /// Adds lines, indented.

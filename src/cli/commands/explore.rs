@@ -8,7 +8,7 @@ use super::super::out::{Out, complain, note};
 use super::super::schemas;
 use super::super::table::{Tone, paint};
 use super::COMMANDS;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::util::did_you_mean;
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
@@ -50,7 +50,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         match input.read_line(&mut typed) {
             Ok(0) => break,
             Ok(_) => {}
-            Err(e) => return Err(Error::new(Kind::Unavailable, format!("reading standard input: {e}"))),
+            Err(e) => return Err(Error::unreadable("standard input", &e)),
         }
         let mut words = line::parse(typed.trim()).words;
         words.retain(|w| !w.is_empty());

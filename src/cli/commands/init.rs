@@ -89,7 +89,7 @@ fn write(path: &Path, text: &str, force: bool) -> Result<()> {
         ErrorKind::AlreadyExists => {
             Error::new(Kind::Usage, format!("{shown} exists already")).hint("--force overwrites it")
         }
-        _ => Error::new(Kind::Unavailable, format!("writing {shown}: {e}")),
+        _ => Error::unwritable(path.display(), &e),
     };
     if force {
         return crate::util::write_atomic(path, text.as_bytes(), 0o644, true).map_err(fail);

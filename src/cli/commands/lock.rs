@@ -5,7 +5,7 @@ use super::super::cx::{Cx, no_servers};
 use super::super::locking;
 use super::super::out::note;
 use crate::catalog::lock::{Drift, Lock};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::util::write_atomic;
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let changed = old.is_none_or(|old| old.text() != text);
     if changed && !dry {
         write_atomic(&path, text.as_bytes(), 0o644, true)
-            .map_err(|e| Error::new(Kind::Unavailable, format!("writing {}: {e}", path.display())))?;
+            .map_err(|e| Error::unwritable(path.display(), &e))?;
     }
     let exit = failed.first().map_or(0, |(_, e)| e.exit_code());
     if cx.json() {

@@ -77,6 +77,8 @@ fn run(cx: &mut Cx) -> Result<u8> {
         return Ok(0);
     }
     let count = match running {
+        // Without a daemon there is no session.
+        None if session.is_some() => super::session::running(cx, session.unwrap_or_default()).map(|_| 0)?,
         None => 0,
         Some(client) => {
             let mut body = serde_json::Map::new();

@@ -4,7 +4,7 @@ use super::super::args::usage;
 use super::super::command::{Command, Flag, Group, Rest, example};
 use super::super::cx::{Cx, own_path};
 use super::super::out::note;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, system_words};
 use crate::proc::{self, Io, Spawn};
 use crate::util::{digest, write_atomic};
 use serde_json::json;
@@ -206,8 +206,7 @@ impl Service {
 }
 
 fn install(cx: &mut Cx, service: &Service) -> Result<u8> {
-    let fail =
-        |e: std::io::Error| Error::new(Kind::Unavailable, format!("writing {}: {e}", service.path.display()));
+    let fail = |e: std::io::Error| Error::unwritable(service.path.display(), &e);
     if let Some(parent) = service.path.parent() {
         std::fs::create_dir_all(parent).map_err(fail)?;
     }
@@ -223,8 +222,10 @@ fn uninstall(cx: &mut Cx, service: &Service) -> Result<u8> {
             .hint("mcpx service install writes it; --dir names the directory that it is for"));
     }
     let stopped = manage(cx, service, false)?;
-    std::fs::remove_file(&service.path)
-        .map_err(|e| Error::new(Kind::Unavailable, format!("removing {}: {e}", service.path.display())))?;
+    std::fs::remove_file(&service.path).map_err(|e| {
+        let what = format!("removing {}: {}", service.path.display(), system_words(&e));
+        Error::new(Kind::Unwritable, what)
+    })?;
     report(cx, service, "removed", stopped)
 }
 

@@ -217,7 +217,7 @@ fn keep(cx: &mut Cx, key: &str, ttl: &str) -> Result<u8> {
 }
 
 /// The daemon, which must be there: without one there is no session.
-fn running(cx: &Cx, key: &str) -> Result<Client> {
+pub(super) fn running(cx: &Cx, key: &str) -> Result<Client> {
     cx.running_anyhow()?.0.ok_or_else(|| {
         Error::new(Kind::NotFound, format!("there is no session \"{key}\": no daemon is running"))
             .hint("mcpx session new opens one, and so does a call with --session")

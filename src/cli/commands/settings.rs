@@ -260,7 +260,7 @@ fn secret(setting: &dyn Declared, typed: &str) -> Result<String> {
         .lock()
         .take(MAX_SECRET)
         .read_to_string(&mut text)
-        .map_err(|e| usage(format!("reading the secret from standard input: {e}")))?;
+        .map_err(|e| Error::unreadable("the secret from standard input", &e))?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
@@ -350,13 +350,13 @@ fn unset(cx: &mut Cx, key: &str) -> Result<u8> {
     let (setting, inside) = keypath::known(key)?;
     let persist = persist(cx)?;
     if persist == Persist::Runtime {
-        if !inside.is_empty() {
-            return Err(usage(format!("the running daemon takes back {} as a whole", setting.key()))
-                .hint(format!("mcpx settings unset {} --persist runtime", setting.key())));
-        }
         let (client, route) = (daemon(cx)?, format!("/v1/settings/{}", setting.key()));
         let before = client.json("GET", &route, None)?;
-        let row = client.json("DELETE", &route, None)?;
+        // Of an object one member is taken back; with its last the whole is.
+        let row = match keypath::without(&before, &inside) {
+            Some(rest) => client.json("PUT", &route, Some(&json!({"value": rest})))?,
+            None => client.json("DELETE", &route, None)?,
+        };
         let change = ["source", "value"].iter().any(|member| before[member] != row[member]);
         return changed(cx, row, "in the daemon", change);
     }

@@ -241,7 +241,7 @@ fn what_cannot_be_changed_says_why() {
     let mut edit = Edit::open(&path).unwrap();
     edit.set(&["a"], json!(1)).unwrap();
     let e = edit.save().unwrap_err();
-    assert!(e.kind() == Kind::Config && e.message().contains("the file is read-only"), "{e}");
+    assert!(e.kind() == Kind::Unwritable && e.message().contains("the file is read-only"), "{e}");
     for (text, part) in [
         ("{\"a\": ", "c.json:1:7: the file ends"),
         ("[]", "must be an object, not a list"),

@@ -49,16 +49,16 @@ impl Source {
 fn read(path: &Path) -> Result<String> {
     let fail = |kind, what: String| Error::new(kind, format!("reading {}: {what}", path.display()));
     let meta = std::fs::metadata(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => fail(Kind::NotFound, "there is no such file".into()),
-        _ => fail(Kind::Config, e.to_string()),
+        std::io::ErrorKind::NotFound => fail(Kind::Unreadable, "there is no such file".into()),
+        _ => Error::unreadable(path.display(), &e),
     })?;
     if !meta.is_file() {
-        return Err(fail(Kind::Config, "it is not a regular file".into()));
+        return Err(fail(Kind::Unreadable, "it is not a regular file".into()));
     }
     if meta.len() > MAX_FILE {
         return Err(fail(Kind::TooLarge, "it is larger than any host's configuration".into()));
     }
-    let bytes = std::fs::read(path).map_err(|e| fail(Kind::Config, e.to_string()))?;
+    let bytes = std::fs::read(path).map_err(|e| Error::unreadable(path.display(), &e))?;
     String::from_utf8(bytes).map_err(|_| fail(Kind::Config, "the file is not valid UTF-8".into()))
 }
 

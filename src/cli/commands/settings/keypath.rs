@@ -47,6 +47,27 @@ pub fn put(whole: &mut Value, key: &str, path: &[&str], value: Value) -> Result<
     put(object.entry(*name).or_insert(Value::Null), &format!("{key}.{name}"), rest, value)
 }
 
+/// What is left of a running daemon's own object once a member is as it is without it: as files have
+/// it, or absent. Nothing when that leaves no difference, or all of it is to go.
+pub fn without(row: &Value, path: &[&str]) -> Option<Value> {
+    let under = row["displaced"].get(0).map(|d| &d["value"]).cloned().unwrap_or_default();
+    // What is not the daemon's own it does not take back.
+    if path.is_empty() || row["source"] != "runtime" {
+        return None;
+    }
+    let mut rest = row["value"].clone();
+    let was = path.iter().try_fold(&under, |v, name| v.get(*name));
+    let (last, way) = path.split_last()?;
+    let object = way.iter().try_fold(&mut rest, |v, name| v.get_mut(*name)).and_then(Value::as_object_mut);
+    if let Some(object) = object {
+        match was {
+            Some(value) => drop(object.insert((*last).to_owned(), value.clone())),
+            None => drop(object.remove(*last)),
+        }
+    }
+    (rest != under).then_some(rest)
+}
+
 /// The row of one member, made from the row of the whole setting.
 ///
 /// # Errors
@@ -134,5 +155,22 @@ mod tests {
         assert_eq!(whole, json!({"a": {"x": 1, "y": [1, 2]}, "b": {"c": "plain text"}}));
         let e = put(&mut whole, "k", &["a", "x", "z"], Value::Null).unwrap_err();
         assert!(e.message().contains("k.a.x is a number"), "{e}");
+    }
+
+    #[test]
+    fn a_member_is_taken_back_to_what_it_is_without_it() {
+        let row = |value: Value| json!({"value": value, "source": "runtime", "displaced": [{"value": {"a": {"n": 1}}}]});
+        let left = |value: Value, path: &[&str]| without(&row(value), path);
+        assert_eq!(left(json!({"a": {"n": 2}, "b": 3}), &["a", "n"]), Some(json!({"a": {"n": 1}, "b": 3})));
+        assert_eq!(left(json!({"a": {"n": 1}, "b": 3}), &["b"]), None, "as it was");
+        assert_eq!(
+            left(json!({"a": {"n": 1}, "b": 3, "c": 4}), &["c"]),
+            Some(json!({"a": {"n": 1}, "b": 3}))
+        );
+        assert_eq!(left(json!({"a": {"n": 2}}), &[]), None);
+        assert_eq!(left(json!({"b": 3}), &["a"]), Some(json!({"a": {"n": 1}, "b": 3})));
+        let mut file = row(json!({"a": 1}));
+        file["source"] = "f:1".into();
+        assert_eq!(without(&file, &["a"]), None);
     }
 }
