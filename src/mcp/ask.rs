@@ -142,8 +142,9 @@ struct Wanted<'a> {
     request_state: Option<&'a RawValue>,
 }
 
+/// One question among those of a result.
 #[derive(Deserialize)]
-struct Inner<'a> {
+pub(super) struct Inner<'a> {
     method: String,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
@@ -179,7 +180,7 @@ impl Client {
         let wanted: Wanted = serde_json::from_str(result.get())
             .map_err(|e| bad(format!("it wants input, but of a kind that cannot be read: {e}")))?;
         let began = Instant::now();
-        let answers = self.answers(&wanted, subject, options)?;
+        let answers = self.answers(&wanted.input_requests, subject, options)?;
         let mut members: BTreeMap<String, Box<RawValue>> = match subject.params {
             Some(params) => serde_json::from_str(params.get())
                 .map_err(|e| Error::new(Kind::Internal, format!("reading a request's parameters: {e}")))?,
@@ -197,7 +198,12 @@ impl Client {
     }
 
     /// An answer to each.
-    fn answers(&self, wanted: &Wanted, subject: &Subject, options: &Options) -> Result<Map<String, Value>> {
+    pub(super) fn answers(
+        &self,
+        wanted: &BTreeMap<String, Inner<'_>>,
+        subject: &Subject,
+        options: &Options,
+    ) -> Result<Map<String, Value>> {
         let peer = &self.0.peer;
         // Nothing comes through it when the caller has left.
         let (send, receive) = mpsc::channel::<Option<(String, Answer)>>();
@@ -207,8 +213,8 @@ impl Client {
         // Whoever says what it answers may have roots of its own.
         let theirs = options.capabilities.is_some_and(|own| own["roots"].is_object());
         let is_asked = |method: &str| is_question(method) || method == "roots/list" && theirs;
-        let mut left = wanted.input_requests.values().filter(|r| is_asked(&r.method)).count();
-        for (key, request) in &wanted.input_requests {
+        let mut left = wanted.values().filter(|r| is_asked(&r.method)).count();
+        for (key, request) in wanted {
             let params = request.params.and_then(|p| serde_json::from_str(p.get()).ok()).unwrap_or_default();
             match (request.method.as_str(), asked) {
                 (method, Some(asked)) if is_asked(method) => {
@@ -234,7 +240,7 @@ impl Client {
         while open > 0 {
             let Ok(Some((key, answer))) = receive.recv() else { return Err(subject.cancelled()) };
             open -= 1;
-            let method = wanted.input_requests.get(&key).map_or("", |r| r.method.as_str());
+            let method = wanted.get(&key).map_or("", |r| r.method.as_str());
             let answer = answer.map_err(|(_, why)| unanswered(subject, method, &why))?;
             answers.insert(key, answer);
         }

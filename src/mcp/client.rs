@@ -100,6 +100,8 @@ pub(super) struct Inner {
     pub model: bool,
     /// The server is told that somebody does.
     pub sampling: bool,
+    /// The server may go on with calls as tasks where that is an extension.
+    pub tasks: bool,
     /// The level from which on the server is to log, as MCP calls it; empty for none.
     pub log_level: String,
     pub stop_grace: Duration,
@@ -133,6 +135,8 @@ impl Client {
             if self.0.model {
                 own["sampling"] = json!({});
             }
+            // Whatever the caller has of its own: here it is mcpx that waits for tasks.
+            own["extensions"] = self.extensions();
             stamp = Arc::new(era::stamp(&own, &self.0.log_level)?);
         }
         let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));
@@ -157,6 +161,9 @@ impl Client {
                     deadline = deadline.map(|d| d + supplied.paused);
                     again = Some(supplied.params);
                     round += 1;
+                }
+                ResultType::Task if method == "tools/call" && self.0.tasks => {
+                    return self.await_task(&result, &subject, deadline, &options);
                 }
                 ResultType::Task => return Err(subject.unfit("began a task, which nobody had offered")),
                 ResultType::Other(word) => {

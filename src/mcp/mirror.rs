@@ -20,12 +20,15 @@ pub(super) fn of_request(method: &str, params: Option<&RawValue>) -> Vec<(String
         name: Option<Cow<'a, str>>,
         #[serde(borrow)]
         uri: Option<Cow<'a, str>>,
+        #[serde(borrow, rename = "taskId")]
+        task: Option<Cow<'a, str>>,
     }
     let mut all = vec![("Mcp-Method".to_owned(), method.to_owned())];
     let about = || params.and_then(|p| serde_json::from_str::<About>(p.get()).ok());
     let name = match method {
         "tools/call" | "prompts/get" => about().and_then(|a| a.name),
         "resources/read" => about().and_then(|a| a.uri),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => about().and_then(|a| a.task),
         _ => None,
     };
     if let Some(name) = name {

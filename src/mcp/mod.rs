@@ -37,5 +37,5 @@ pub(crate) use era::is_stateless;
 pub(crate) use mirror::of_call as mirrored;
 pub use peer::{Hooks, Noticed, Said};
 pub use start::Connect;
-pub use task::is_task_only;
+pub use task::{is_task_only, may_be_task};
 pub use tool::{Tool, ToolList};

@@ -11,6 +11,7 @@ use super::oauth::Access;
 use super::peer::{Hooks, Limits, Peer, Streams};
 use super::stdio::{Program, Stdio};
 use super::streamable::Streamable;
+use super::task;
 use crate::config::declared::settings_for;
 use crate::config::inherit::inherited;
 use crate::config::{ServerDef, Transport};
@@ -115,6 +116,7 @@ impl Connect<'_> {
             model: ask::samples_for(settings, &def.name).is_ok(),
             sampling: ask::samples_for(settings, &def.name).is_ok()
                 || ask::hosts_may_sample(settings, &def.name),
+            tasks: settings.get(&settings::UPSTREAM_TASKS) != "never",
             log_level: Some(settings.get(&settings::UPSTREAM_LOG_LEVEL))
                 .filter(|level| level != "off")
                 .unwrap_or_default(),
@@ -229,10 +231,17 @@ impl Client {
         capabilities
     }
 
+    /// What of the stateless era's extensions we know.
+    pub(super) fn extensions(&self) -> Value {
+        if self.0.tasks { json!({ task::EXTENSION: {} }) } else { json!({}) }
+    }
+
     /// `server/discover`. Nothing follows, but a request to be told of changes.
     fn discover(&self, deadline: Instant, cancel: &Cancel) -> Result<()> {
         let inner = &*self.0;
-        let stamp = Arc::new(era::stamp(&self.capabilities_of_ours(), &inner.log_level)?);
+        let mut capabilities = self.capabilities_of_ours();
+        capabilities["extensions"] = self.extensions();
+        let stamp = Arc::new(era::stamp(&capabilities, &inner.log_level)?);
         if let Link::Http(http) = &inner.link {
             http.set_protocol(STATELESS);
         }

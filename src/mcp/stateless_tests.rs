@@ -53,7 +53,8 @@ fn each_request_says_all_of_itself_and_nothing_else_is_sent() {
         assert_eq!(got.header("mcp-method"), Some(got.rpc()));
         let meta = &got.body["params"]["_meta"];
         assert_eq!(meta[VERSION], "2026-07-28");
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], tasks);
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "mcpx");
     }
     assert_eq!((all[0].header("mcp-name"), all[1].header("mcp-name")), (None, Some("a b")));
@@ -226,4 +227,28 @@ fn tools_whose_headers_break_the_rules_are_left_out() {
     let options = Options { mirrored: &mirrored, ..Options::new(&cancel).timeout(LONG) };
     let _ = client.request("tools/call", None, options);
     assert_eq!(fixture.got(|g| g.rpc() == "tools/call")[0].header("mcp-param-region"), Some("eu"));
+}
+
+#[test]
+fn a_question_about_a_task_that_is_cut_is_asked_again_and_the_call_is_not() {
+    let asked = AtomicUsize::new(0);
+    let fixture = modern(move |got, stream| match got.rpc() {
+        "tools/call" => {
+            let task = json!({"resultType": "task", "taskId": "t 1", "status": "working", "pollIntervalMs": 1,
+                "createdAt": "", "lastUpdatedAt": "", "ttlMs": null});
+            json_reply(stream, &result(got, task));
+        }
+        _ if asked.fetch_add(1, Ordering::SeqCst) < 2 => drop(stream.shutdown(std::net::Shutdown::Both)),
+        _ => {
+            let done = json!({"resultType": "complete", "taskId": "t 1", "status": "completed",
+                "result": {"content": []}, "createdAt": "", "lastUpdatedAt": "", "ttlMs": null});
+            json_reply(stream, &result(got, done));
+        }
+    });
+    let client = fixture.connect_in(AUTO).unwrap();
+    assert_eq!(call(&client, "t", LONG).unwrap(), r#"{"content":[]}"#);
+    assert_eq!(fixture.got(|g| g.rpc() == "tools/call").len(), 1);
+    let questions = fixture.got(|g| g.rpc() == "tasks/get");
+    assert_eq!((questions.len(), questions[0].header("mcp-name")), (3, Some("t 1")));
+    client.stop();
 }

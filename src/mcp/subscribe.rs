@@ -239,9 +239,7 @@ impl Client {
                 subject.broken(&reason, slot.sent.load(Ordering::Acquire))
             }
             Event::Done(Outcome::Cancelled) => subject.cancelled(),
-            Event::TimedOut | Event::Progress(_) => {
-                subject.timed_out(options.timeout.unwrap_or_default(), true)
-            }
+            Event::TimedOut | Event::Progress(_) => subject.timed_out(options.limit(), true),
         };
         self.end_listening(&listening);
         Err(refused)

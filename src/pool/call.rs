@@ -9,7 +9,7 @@ use super::instance::{End, Lease};
 use super::schema::{Known, constrains};
 use super::server::{Limits, Server};
 use super::{Call, Caller, Pool};
-use crate::catalog::validate;
+use crate::catalog::{ServerSchema, Tool, validate};
 use crate::error::{Error, Kind, Result};
 use crate::mcp;
 use crate::observe::log::{Redactor, Upto};
@@ -33,7 +33,7 @@ struct Params<'a> {
 struct Prepared {
     tool: String,
     params: Box<RawValue>,
-    /// The server carries it out as a task, and not otherwise.
+    /// The server is asked to carry it out as a task.
     task: bool,
     /// Arguments that go along in headers too.
     mirrored: Vec<(String, String)>,
@@ -259,6 +259,19 @@ impl Errand<'_> {
         own.unwrap_or(limits.call_timeout)
     }
 
+    /// Whether a call of this tool is to be a task of its server.
+    fn is_task(&self, tool: &Tool, schema: &ServerSchema, limits: &Limits) -> bool {
+        let execution = tool.execution.as_ref();
+        let has_tasks = |said: &Value| said["tasks"]["requests"]["tools"]["call"].is_object();
+        mcp::is_task_only(execution)
+            || mcp::may_be_task(execution)
+                && schema.capabilities.as_ref().is_some_and(has_tasks)
+                && limits.tasks.suit(match self.call.timeout {
+                    Some(limit) => Some(limit).filter(|limit| !limit.is_zero()),
+                    None => self.call_timeout(limits),
+                })
+    }
+
     /// Until when the caller waits for its turn.
     fn deadline(&self, limits: &Limits) -> Option<Instant> {
         match self.call.timeout {
@@ -301,7 +314,7 @@ impl Errand<'_> {
             false => Vec::new(),
         };
         // The stateless era has tasks of another kind, which the server begins by itself.
-        let task = mcp::is_task_only(tool.execution.as_ref()) && !mcp::is_stateless(&known.schema.protocol);
+        let task = !mcp::is_stateless(&known.schema.protocol) && self.is_task(tool, &known.schema, limits);
         let params = to_raw_value(&Params { name: &tool.name, arguments, task: task.then(|| json!({})) })
             .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
         Ok(Prepared { tool: tool.name.clone(), params, task, mirrored })

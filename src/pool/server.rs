@@ -46,6 +46,35 @@ pub(super) struct Limits {
     pub ttl: Duration,
     /// Arguments are compared with the tool's schema.
     pub validate: bool,
+    pub tasks: Tasks,
+}
+
+/// Which calls of tools that may be tasks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tasks {
+    Always,
+    Never,
+    /// Those that are given more time than this; absent: none.
+    Beyond(Option<Duration>),
+}
+
+impl Tasks {
+    fn of(settings: &Settings) -> Tasks {
+        match settings.get(&settings::UPSTREAM_TASKS).as_str() {
+            "always" => Tasks::Always,
+            "never" => Tasks::Never,
+            _ => Tasks::Beyond(Some(settings.get(&settings::POOL_CALL_TIMEOUT)).filter(|d| !d.is_zero())),
+        }
+    }
+
+    /// Whether a call with this time limit is one.
+    pub fn suit(self, limit: Option<Duration>) -> bool {
+        match self {
+            Tasks::Always => true,
+            Tasks::Never => false,
+            Tasks::Beyond(usual) => usual.is_some_and(|usual| limit.is_none_or(|limit| limit > usual)),
+        }
+    }
 }
 
 impl Limits {
@@ -91,6 +120,7 @@ impl Limits {
             },
             ttl: settings.get(&settings::CATALOG_CACHE_TTL),
             validate: settings.get(&settings::MCP_VALIDATE_ARGUMENTS),
+            tasks: Tasks::of(settings),
         })
     }
 }

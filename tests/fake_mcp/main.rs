@@ -38,6 +38,7 @@
 //!   --hostile-schema FILE more tools from a JSON array
 //!   --logging             declare it; say the level that was set, as a log message of that level
 //!   --tasks               declare tasks; the tool `research {steps}` is one, and nothing else
+//!   --tasks-optional      the same, but it may be called plainly
 //!   --list-changed        declare it; the tool `grow` adds a tool and says so
 //! In a call:
 //!   --crash-on-call       exit 3 in the middle of an answer
@@ -101,6 +102,7 @@ struct Options {
     list_changed: bool,
     logging: bool,
     tasks: bool,
+    tasks_optional: bool,
     crash_on_call: bool,
     hang_on_call: bool,
     huge: Option<usize>,
@@ -148,6 +150,7 @@ impl Options {
                 "--list-changed" => o.list_changed = true,
                 "--logging" => o.logging = true,
                 "--tasks" => o.tasks = true,
+                "--tasks-optional" => (o.tasks, o.tasks_optional) = (true, true),
                 "--crash-on-call" => o.crash_on_call = true,
                 "--hang-on-call" => o.hang_on_call = true,
                 "--huge" => o.huge = Some(number(&flag, &value())),
@@ -348,6 +351,10 @@ impl Fake {
                     self.send(&json!({"jsonrpc": "2.0", "method": "notifications/message", "params":
                         {"level": level, "logger": "fake", "data": format!("logs from {level} on")}}));
                 }
+                "tasks/update" if self.options.tasks => {
+                    *self.answer.lock().unwrap() = Some(message["params"]["inputResponses"].clone());
+                    self.answer(&id, json!({"resultType": "complete"}));
+                }
                 "tasks/get" | "tasks/result" | "tasks/cancel" if self.options.tasks => {
                     let fake = Arc::clone(self);
                     let (method, task) = (method.to_owned(), message["params"]["taskId"].clone());
@@ -483,13 +490,35 @@ impl Fake {
         let status = match name {
             "t-crash" if *count > 1 => exit(3),
             "t-long" | "t-crash" => "working",
+            "t-fail" => "failed",
             "t-ask" if *count > 1 => "input_required",
             _ if *count > 3 => "completed",
             _ => "working",
         };
-        let about = json!({"taskId": task, "status": status, "statusMessage": format!("step {count}"),
+        let mut about = json!({"taskId": task, "status": status, "statusMessage": format!("step {count}"),
             "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000, "pollInterval": 20});
         drop(count);
+        if self.options.knows_stateless() {
+            // The extension has other names, and the result in the task's state.
+            about["resultType"] = json!("complete");
+            about["pollIntervalMs"] = about.as_object_mut().unwrap().remove("pollInterval").unwrap();
+            let answers = self.answer.lock().unwrap().clone();
+            match (status, answers) {
+                ("completed", _) => about["result"] = text(format!("the result of {name}")),
+                ("input_required", None) => {
+                    about["inputRequests"] = json!({"seats": {"method": "elicitation/create", "params":
+                    {"message": "Which seats?", "requestedSchema": {"type": "object", "properties": {"seats": {"type": "integer"}}}}}})
+                }
+                ("input_required", Some(answers)) => {
+                    about["status"] = json!("completed");
+                    about["result"] = text(answers["seats"].to_string());
+                }
+                ("failed", _) => {
+                    about["error"] = json!({"code": -32603, "message": "the job broke off"});
+                }
+                _ => {}
+            }
+        }
         match method {
             "tasks/result" if name == "t-ask" => {
                 let asked = json!({"message": "Which seats?", "requestedSchema": {"type": "object", "properties": {"seats": {"type": "integer"}}}});
@@ -537,7 +566,8 @@ impl Fake {
         ];
         if self.options.tasks {
             let mut research = tool("research", any());
-            research["execution"] = json!({"taskSupport": "required"});
+            let support = if self.options.tasks_optional { "optional" } else { "required" };
+            research["execution"] = json!({"taskSupport": support});
             tools.push(research);
         }
         if self.options.list_changed {
@@ -694,6 +724,19 @@ impl Fake {
                 let asked = json!({"mode": "url", "elicitationId": "e-1", "url": arguments["url"], "message": "Sign in first."});
                 return self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32042,
                     "message": "URL elicitation required", "data": {"elicitations": [asked]}}}));
+            }
+            "research" if o.tasks && o.knows_stateless() => {
+                const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+                let known = &params["_meta"][CAPABILITIES]["extensions"]["io.modelcontextprotocol/tasks"];
+                if !known.is_object() {
+                    return self.refuse(id, -32021, "this tool needs a client that knows tasks");
+                }
+                let name = format!("t-{}", arguments["as"].as_str().unwrap_or("short"));
+                json!({"resultType": "task", "taskId": name, "status": "working", "statusMessage": "step 0",
+                    "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttlMs": 60000, "pollIntervalMs": 20})
+            }
+            "research" if o.tasks && o.tasks_optional && params["task"].is_null() => {
+                text("at once".to_owned())
             }
             "research" if o.tasks => match &params["task"] {
                 Value::Null => return self.refuse(id, -32601, "research is a task, and nothing else"),

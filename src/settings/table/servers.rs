@@ -172,6 +172,22 @@ pub static UPSTREAM_LOG_LEVEL: Setting<String> = Setting::new(
     ),
 );
 
+pub static UPSTREAM_TASKS: Setting<String> = Setting::new(
+    Spec::new(
+        "upstream.tasks",
+        Kind::Enum(&[
+            ("auto", "where a call is given more time than `pool.callTimeout`"),
+            ("always", "every call of such a tool"),
+            ("never", "none, and no server of the stateless era is told that it may"),
+        ]),
+        "Whether tools that may be called as tasks of their server are",
+    )
+    .doc(
+        "A tool that can only be called as a task always is one. In the stateless era it is the server that makes a \
+         task of a call.",
+    ),
+);
+
 pub static ELICIT_TIMEOUT: Setting<Duration> = Setting::new(
     Spec::new(
         "elicit.timeout",
