@@ -194,7 +194,10 @@ fn the_log_is_followed_as_it_grows() {
 fn a_daemon_of_one_command_keeps_to_the_level() {
     let world = World::demo();
     let call = |level: &str| {
-        world.mcpx(["call", "demo.echo", "text=x", "--no-daemon", "--log-level", level]).stdout("x\n").check();
+        world
+            .mcpx(["call", "demo.echo", "text=x", "--no-daemon", "--log-level", level])
+            .stdout("x\n")
+            .check();
     };
     call("error");
     assert_eq!(world.mcpx(["--json", "log"]).run().json_lines(), Vec::<Value>::new());
