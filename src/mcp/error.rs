@@ -83,7 +83,8 @@ impl Subject<'_> {
     /// The server answered with a JSON-RPC error object.
     pub fn refused(&self, object: Value) -> Error {
         let code = object.get("code").and_then(Value::as_i64);
-        let text = object.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
+        // Some servers send the message alone.
+        let text = object.get("message").unwrap_or(&object).as_str().unwrap_or("an error without a message");
         if code == Some(METHOD_NOT_FOUND)
             && let Some(lack) = self.lacks()
         {

@@ -42,7 +42,7 @@ impl Got {
 type Script = Arc<dyn Fn(&Got, &mut TcpStream) + Send + Sync>;
 
 pub(super) struct Fixture {
-    url: String,
+    pub(super) url: String,
     got: Arc<Mutex<Vec<Got>>>,
 }
 
@@ -112,7 +112,7 @@ impl Fixture {
         Client::start(connect, &Cancel::new())
     }
 
-    fn client(&self) -> Client {
+    pub(super) fn client(&self) -> Client {
         self.connect().unwrap()
     }
 
@@ -166,7 +166,7 @@ pub(super) fn json_reply(stream: &mut TcpStream, body: &Value) {
     reply(stream, "200 OK", "Content-Type: application/json; charset=utf-8\r\n", &body.to_string());
 }
 
-fn initialized(got: &Got, stream: &mut TcpStream, session: &str) {
+pub(super) fn initialized(got: &Got, stream: &mut TcpStream, session: &str) {
     let body = json!({"jsonrpc": "2.0", "id": got.id(), "result": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "web", "version": "1"}}});
     let headers = format!("Content-Type: application/json\r\nMcp-Session-Id: {session}\r\n");

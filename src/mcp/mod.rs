@@ -6,6 +6,8 @@ mod cancel;
 mod client;
 mod era;
 mod error;
+#[cfg(test)]
+mod hostile_tests;
 pub mod http;
 #[cfg(test)]
 mod http_tests;

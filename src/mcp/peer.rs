@@ -7,10 +7,12 @@ use super::cancel::Cancel;
 use super::era;
 use super::error::printable;
 use super::jsonrpc::{self, METHOD_NOT_FOUND, Message};
+use super::oversize::IdScan;
 use super::pending::{Outcome, Pending};
 use crate::log;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -157,12 +159,23 @@ impl Peer {
         self.take_for(None, text, send);
     }
 
+    /// The same of what stands at the end, without a line break: it may be a part of something.
+    pub fn take_rest(self: &Arc<Self>, text: &[u8], send: impl FnMut(Vec<u8>)) {
+        if !self.took(None, text, send) {
+            self.hear_noise(text);
+        }
+    }
+
     /// The same of what came in the answer to one request of ours.
     pub fn take_for(self: &Arc<Self>, request: Option<u64>, text: &[u8], mut send: impl FnMut(Vec<u8>)) {
-        if text.iter().all(u8::is_ascii_whitespace) {
-            return;
+        if !self.took(request, text, &mut send) {
+            self.take_damaged(request, text, send);
         }
-        let good = jsonrpc::read(text, |message| match message {
+    }
+
+    /// Takes it, if it is as it should be.
+    fn took(self: &Arc<Self>, request: Option<u64>, text: &[u8], mut send: impl FnMut(Vec<u8>)) -> bool {
+        let take = |message: Message<'_>| match message {
             Message::Answer { id, outcome } => self.pair(id, outcome),
             Message::Notification { method, params } => self.notice(&method, params),
             Message::Request { id, method, params } => {
@@ -170,9 +183,23 @@ impl Peer {
                     send(answer);
                 }
             }
-        });
-        if !good {
-            self.hear_noise(text);
+        };
+        text.iter().all(u8::is_ascii_whitespace) || jsonrpc::read(text, take)
+    }
+
+    /// Takes what cannot be read as it is. Of text that is no UTF-8 nothing has been taken yet: it is read as
+    /// most readers do, with U+FFFD for what is none. A caller whose answer is no JSON does not wait for another.
+    fn take_damaged(self: &Arc<Self>, request: Option<u64>, text: &[u8], send: impl FnMut(Vec<u8>)) {
+        let repaired = String::from_utf8_lossy(text);
+        if matches!(repaired, Cow::Owned(_)) && self.took(request, repaired.as_bytes(), send) {
+            let server = &self.server;
+            return log::warn(format_args!("{server}: a message that is not UTF-8, read as well as may be"));
+        }
+        let id = answer_to(text);
+        self.hear_noise(text);
+        if let Some(id) = id {
+            let shown = printable(repaired.trim(), NOISE_BYTES);
+            self.pending.finish(id, Outcome::Broken(format!("answered with what is no JSON: \"{shown}\"")));
         }
     }
 
@@ -390,6 +417,18 @@ impl Peer {
         };
         listener(closed.reason());
     }
+}
+
+/// Whose answer a text seems to be that cannot be read as a message.
+fn answer_to(text: &[u8]) -> Option<u64> {
+    let has = |word: &str| text.windows(word.len()).any(|part| part == word.as_bytes());
+    // What a server prints of its requests is none.
+    if !text.trim_ascii_start().starts_with(b"{") || has("\"method\"") {
+        return None;
+    }
+    let mut scan = IdScan::default();
+    scan.feed(text);
+    scan.id().filter(|_| has("\"result\"") || has("\"error\""))
 }
 
 /// A directory as MCP names a root: a file URI (RFC 8089), and the last part of the path.

@@ -184,7 +184,7 @@ impl<S: Read> Lines<S> {
             Ok(_) | Err(_) => {
                 // A last line without a line break is still a line.
                 if *filled > 0 && skipping.is_none() {
-                    peer.take(&buffer[..*filled], send);
+                    peer.take_rest(&buffer[..*filled], send);
                 }
                 return false;
             }

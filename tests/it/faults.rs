@@ -134,6 +134,22 @@ fn fifty_megabytes_by_surprise_pass_or_are_refused_by_the_limit() {
 }
 
 #[test]
+fn a_line_of_a_hundred_megabytes_is_refused_without_being_kept() {
+    let world = World::fake(&["--huge", "100000000"]).setting("mcp", json!({"maxMessage": "1MB"}));
+    let output = world.mcpx(["call", "fake.echo", "text=x"]).any_stderr().output();
+    assert_eq!(output.status, 69, "{output}");
+    output.says(&["fake", "mcp.maxMessage"]);
+    // The most that the daemon has ever needed, in kilobytes.
+    let daemon = world.daemons().remove(0);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid)).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(most < 80_000, "{most} kB");
+    let output = world.mcpx(["--json", "status"]).run().json();
+    assert_eq!(output["instances"][0]["state"], "ready", "{output}");
+}
+
+#[test]
 fn requests_of_the_server_are_answered() {
     for (method, expected) in [
         ("ping", "\"result\":{}"),

@@ -71,11 +71,29 @@ fn stored(world: &World) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect()
 }
 
+/// Every file below a directory.
+fn all_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => found.extend(all_files(&entry.path())),
+            kind if kind.is_file() => found.push(entry.path()),
+            _ => {}
+        }
+    }
+    found
+}
+
 #[test]
 fn a_login_lasts_until_the_logout() {
     let guarded = Guarded::start(&[]);
-    let world = world(&guarded, json!({}));
-    world.mcpx(["call", "guarded.echo", "text=x"]).status(77).stderr_has("mcpx auth login guarded").check();
+    let world = world(&guarded, json!({})).setting("logging", json!({"level": "debug", "arguments": true}));
+    world
+        .mcpx(["call", "guarded.echo", "text=x"])
+        .status(77)
+        .any_stderr()
+        .stderr_has("mcpx auth login guarded")
+        .check();
     world.mcpx(["auth"]).run().says(&["guarded", "wanted"]);
     let login = world.mcpx(["auth", "login", "guarded"]).any_stderr().run();
     assert_eq!(login.status, 0, "{login}");
@@ -90,11 +108,39 @@ fn a_login_lasts_until_the_logout() {
     assert_eq!(std::fs::metadata(&files[0]).unwrap().permissions().mode() & 0o777, 0o600);
     let record: Value = serde_json::from_slice(&std::fs::read(&files[0]).unwrap()).unwrap();
     let token = record["tokens"]["access"].as_str().unwrap();
-    for words in [&["auth"][..], &["--json", "auth"], &["status"], &["servers", "show", "guarded"]] {
-        let output = world.mcpx(words).run();
-        assert!(!output.stdout().contains(token), "{words:?}");
+    let refresh = record["tokens"]["refresh"].as_str().unwrap();
+    for words in [
+        &["auth"][..],
+        &["--json", "auth"],
+        &["status"],
+        &["--json", "status"],
+        &["servers", "show", "guarded"],
+        &["--json", "servers", "show", "guarded"],
+        &["--json", "config"],
+        &["doctor"],
+        &["--json", "doctor"],
+        &["log", "--all"],
+        &["--json", "log"],
+        &["--json", "events"],
+        &["--json", "settings"],
+        &["--json", "types", "guarded"],
+    ] {
+        let output = world.mcpx(words).any_stderr().output();
+        for secret in [token, refresh] {
+            assert!(!output.stdout().contains(secret) && !output.stderr.contains(secret), "{words:?}");
+        }
     }
-    assert!(world.processes().iter().all(|p| !p.mentions(token)));
+    assert!(world.processes().iter().all(|p| !p.mentions(token) && !p.mentions(refresh)));
+    // Nor is it in any other file that mcpx wrote, the log with everything in it included.
+    for file in all_files(&world.home()) {
+        let bytes = std::fs::read(&file).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(
+            files.contains(&file) || !text.contains(token) && !text.contains(refresh),
+            "{}",
+            file.display()
+        );
+    }
     // A second login uses the registration of the first.
     world.mcpx(["--json", "auth", "login", "guarded"]).stdout_has("\"ok\":true").any_stderr().check();
     assert_eq!(guarded.seen("registered"), 1);
