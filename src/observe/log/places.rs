@@ -48,6 +48,7 @@ impl Default for Set {
     }
 }
 
+/// A word has so many places in it.
 const BITS: u32 = u64::BITS;
 
 impl Set {
