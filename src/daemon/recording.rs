@@ -9,7 +9,7 @@ use super::log_stream::{self, Wish};
 use super::logfile::LogFile;
 use super::router::{Asker, Body, Done, Response};
 use super::runs::Run;
-use super::state::{Current, Daemon};
+use super::state::{Current, Daemon, VERSION};
 use crate::api::info;
 use crate::config::Transport;
 use crate::error::{Error, Kind, Result};
@@ -380,7 +380,9 @@ pub fn metrics(daemon: &Daemon) -> Done {
         instances.iter().map(|(key, sums)| (labels(key), pick(sums) as f64)).collect::<Vec<_>>()
     };
     let one = |n: f64| vec![(Vec::new(), n)];
+    let build = vec![(vec![("version", VERSION.to_owned())], 1.0)];
     for (name, kind, help, values) in [
+        ("mcpx_build_info", "gauge", "The version, as a label", build),
         ("mcpx_instances", "gauge", "Instances of servers", each(|s| s.0)),
         ("mcpx_calls_in_flight", "gauge", "Calls that instances work on", each(|s| s.1)),
         ("mcpx_calls_waiting", "gauge", "Callers that wait for an instance", each(|s| s.2)),

@@ -204,3 +204,25 @@ fn a_daemon_of_one_command_keeps_to_the_level() {
     call("info");
     records(&world, &["--event", "call.finished"], 1);
 }
+
+#[test]
+fn following_ends_when_the_reader_has_left() {
+    use std::io::{BufRead, BufReader};
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    records(&world, &["--event", "call"], 1);
+    // Nothing more happens that would be written.
+    let mut following = std::process::Command::new(env!("CARGO_BIN_EXE_mcpx"))
+        .args(["log", "--follow", "--event", "call"])
+        .env_clear()
+        .envs(world.environment())
+        .current_dir(world.dir())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(following.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("demo.echo"), "{line}");
+    let status = wait_until("it ends", || following.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+}
