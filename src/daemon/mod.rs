@@ -9,6 +9,7 @@ mod calling;
 mod channel;
 mod child;
 mod consumers;
+mod detached;
 mod discover;
 mod events;
 mod exec;
