@@ -671,6 +671,7 @@ mod tests {
             context: Default::default(),
             timeout_ms: None,
             input: None,
+            task: None,
         };
         let (client, far) = pair();
         let peer = answer(far, wire(200, r#"{"result":{"a": 1.0}}"#));

@@ -174,11 +174,18 @@ pub static ENDED: Record = Record {
 /// `call`.
 pub static CALLED: Record = Record {
     name: "Called",
-    fields: &[always(
-        "result",
-        Shape::Object,
-        "the tool's result as its server sent it: `content`, `structuredContent`, `isError`, …",
-    )],
+    fields: &[
+        always(
+            "result",
+            Shape::Object,
+            "the tool's result as its server sent it: `content`, `structuredContent`, `isError`, …",
+        ),
+        maybe(
+            "task",
+            Shape::Record(&TASK),
+            "instead, where the caller wanted a task: the call goes on as that",
+        ),
+    ],
 };
 
 static NAMESPACE: Record = Record {
@@ -719,18 +726,41 @@ pub static QUESTIONS: Record = Record {
     fields: &[always("questions", Shape::List(&Shape::Record(&QUESTION)), "the open ones, oldest first")],
 };
 
+/// How a caller wants a task.
+pub static TASK_WISH: Record = Record {
+    name: "TaskWish",
+    fields: &[
+        maybe("afterMs", Shape::Integer, "how long to wait for the answer first; at once a task when absent"),
+        maybe(
+            "ttlMs",
+            Shape::Integer,
+            "how long it is kept from its beginning on; what works is kept in any case",
+        ),
+        maybe("owner", Shape::Text, "whose it is: the key of a session, or anything; said of the task again"),
+    ],
+};
+
 /// A call that goes on although its caller was answered.
 pub static TASK: Record = Record {
     name: "Task",
     fields: &[
         always("id", Shape::Text, "names it; the `callId` of `inputRequired`"),
+        always("op", Shape::Text, "`call`, `exec`, or `request` for what else a server is asked"),
         always("server", Shape::Text, "who works on it"),
         always("tool", Shape::Text, "the tool that was called"),
+        maybe("owner", Shape::Text, "whose it is, where somebody wanted a task"),
         maybe("session", Shape::Text, "the session that it belongs to"),
         always("status", Shape::Text, "working, input_required, completed, failed or cancelled"),
         always("createdAt", Shape::Integer, "milliseconds since 1970"),
         maybe("finishedAt", Shape::Integer, "milliseconds since 1970"),
-        maybe("message", Shape::Text, "why it failed"),
+        always("updatedAt", Shape::Integer, "when it changed last, milliseconds since 1970"),
+        maybe("ttlMs", Shape::Integer, "how long it is kept from its beginning on, where that was said"),
+        maybe(
+            "isError",
+            Shape::Boolean,
+            "where somebody wanted it: what came of it says that it is an error",
+        ),
+        maybe("message", Shape::Text, "why it failed, or how far it says that it is"),
         maybe("questions", Shape::List(&Shape::Record(&QUESTION)), "what its server waits to be told"),
         maybe("stopped", Shape::Boolean, "after `cancelTask`: false when it was over already"),
     ],

@@ -97,6 +97,24 @@ pub struct CallRequest {
     /// What the caller answers itself when the server asks, as MCP's `ClientCapabilities`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
+    /// The caller rather gets a task than waits for long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskWish>,
+}
+
+/// How a caller wants a task instead of an answer.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskWish {
+    /// How long to wait for the answer before it is a task, in milliseconds.
+    #[serde(default)]
+    pub after_ms: u64,
+    /// How long the task is kept from its beginning on, in milliseconds; `elicit.keep` after its end when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// Whose it is: said of the task again, and when the session of that key ends it is cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// A namespace as `ls` shows it: one configured server.

@@ -123,22 +123,16 @@ impl Cache {
             .map(serde_json::from_slice)
             .collect::<Result<Vec<Tool>, _>>()
             .ok()?;
-        (tools.len() == head.tools).then_some(ServerSchema {
-            server: head.server,
-            digest: head.digest,
-            fetched_at: head.at,
-            protocol: meta.protocol,
-            server_info: meta.server_info,
-            capabilities: meta.capabilities,
-            instructions: meta.instructions,
-            ttl_ms: meta.ttl_ms,
-            private: meta.private,
-            tools,
-        })
+        (tools.len() == head.tools).then(|| schema(head, meta, tools))
     }
 
     /// One tool, by its exact name: of a server with thousands the others are not looked at.
     pub fn load_tool(&self, server: &str, digest: &str, ttl: Duration, name: &str) -> Option<Tool> {
+        self.load_with(server, digest, ttl, name)?.tools.pop()
+    }
+
+    /// What is known of a server, with this one tool, by its exact name, and no other.
+    pub fn load_with(&self, server: &str, digest: &str, ttl: Duration, name: &str) -> Option<ServerSchema> {
         let (mut file, head, mut bytes) = self.open(server, digest, ttl)?;
         let (skip, rest) = (usize::try_from(head.rows).ok()?, usize::try_from(head.rest).ok()?);
         read_up_to(&mut file, &mut bytes, skip.checked_add(rest)?)?;
@@ -147,7 +141,9 @@ impl Cache {
         let line = bytes.get(skip..skip + rest)?.split(|b| *b == b'\n').find(|line| {
             line.strip_prefix(start.as_bytes()).is_some_and(|rest| matches!(rest.first(), Some(b',' | b'}')))
         });
-        serde_json::from_slice::<Tool>(line?).ok().filter(|tool| tool.name == name)
+        let tool = serde_json::from_slice::<Tool>(line?).ok().filter(|tool| tool.name == name)?;
+        let meta = bytes.get(skip..)?.split(|b| *b == b'\n').next()?;
+        Some(schema(head, serde_json::from_slice(meta).ok()?, vec![tool]))
     }
 
     /// Stores a schema under its server and digest, readable for its owner alone,
@@ -290,6 +286,21 @@ fn create_private(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
+fn schema(head: Head, meta: Meta, tools: Vec<Tool>) -> ServerSchema {
+    ServerSchema {
+        server: head.server,
+        digest: head.digest,
+        fetched_at: head.at,
+        protocol: meta.protocol,
+        server_info: meta.server_info,
+        capabilities: meta.capabilities,
+        instructions: meta.instructions,
+        ttl_ms: meta.ttl_ms,
+        private: meta.private,
+        tools,
+    }
+}
+
 /// Reads until `bytes` holds `length` bytes; `None` when the file ends before or cannot be read.
 fn read_up_to(file: &mut File, bytes: &mut Vec<u8>, length: usize) -> Option<()> {
     if let Some(missing) = length.checked_sub(bytes.len()).filter(|m| *m > 0) {
@@ -362,6 +373,10 @@ mod tests {
         assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(cache.dir()).unwrap().permissions().mode() & 0o777, 0o700);
         let tool = cache.load_tool(&s.server, &s.digest, DAY, "do_thing_1").unwrap();
+        let with = cache.load_with(&s.server, &s.digest, DAY, "do_thing_1").unwrap();
+        let mut whole = cache.load(&s.server, &s.digest, DAY).unwrap();
+        whole.tools.retain(|t| t.name == "do_thing_1");
+        assert_eq!(serde_json::to_value(&with).unwrap(), serde_json::to_value(&whole).unwrap());
         assert_eq!(serde_json::to_value(&tool).unwrap(), serde_json::to_value(&s.tools[1]).unwrap());
         assert!(cache.load_tool(&s.server, &s.digest, DAY, "do_thing_").is_none());
         assert!(cache.load(&s.server, "another", DAY).is_none());

@@ -41,6 +41,14 @@ pub fn load_tool(cache: &Cache, def: &ServerDef, ttl: Duration, name: &str) -> O
     cache.load_tool(&def.name, &def.digest, ttl, name)
 }
 
+/// What the cache knows of a server, with this one tool, by its exact name, when it is offered.
+pub fn load_with(cache: &Cache, def: &ServerDef, ttl: Duration, name: &str) -> Option<ServerSchema> {
+    if !def.options.tools.offers(name) {
+        return None;
+    }
+    cache.load_with(&def.name, &def.digest, ttl, name)
+}
+
 /// The rows of the tools that are offered.
 pub fn load_rows(cache: &Cache, def: &ServerDef, ttl: Duration) -> Option<Vec<Row>> {
     let mut all = cache.load_rows(&def.name, &def.digest, ttl)?;

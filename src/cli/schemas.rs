@@ -89,7 +89,20 @@ pub fn select_tools<'a>(world: &'a World, wanted: &[&str]) -> Result<Vec<(Namesp
 /// `NotFound` for a tool that its server does not have.
 pub fn load_tools<'a>(cx: &'a Cx, wanted: &[&str]) -> Result<Vec<Known<'a, ServerSchema>>> {
     let (namespaces, named): (Vec<_>, Vec<_>) = select_tools(cx.catalog()?, wanted)?.into_iter().unzip();
-    let mut known = load(cx, namespaces)?;
+    // Of a server of which one tool is wanted the others are not even read.
+    let singles: HashMap<String, String> = namespaces
+        .iter()
+        .zip(&named)
+        .filter_map(|(n, named)| match named.as_slice() {
+            [tool] => Some((n.def.name.clone(), tool.clone())),
+            _ => None,
+        })
+        .collect();
+    let cached = |cache: &Cache, def: &ServerDef, ttl| {
+        let one = singles.get(&def.name).and_then(|tool| filter::load_with(cache, def, ttl, tool));
+        one.or_else(|| filter::load(cache, def, ttl))
+    };
+    let mut known = gather(cx, namespaces, cached, |schema| schema)?;
     for (k, named) in known.iter_mut().zip(named) {
         let Ok(schema) = &mut k.tools else { continue };
         if named.is_empty() {

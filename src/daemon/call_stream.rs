@@ -1,6 +1,7 @@
 //! A call's answer as it comes: the server's reports of progress, then what
 //! the call came to. Knows nothing of how calls are carried out.
 
+use super::asks::tasks::Task;
 use super::router::{Response, error_body};
 use crate::api::http::Chunked;
 use crate::error::{Error, Result};
@@ -8,6 +9,7 @@ use crate::mcp::CancelGuard;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ const MEDIA: &str = "application/x-ndjson";
 pub enum News {
     /// Its server reports progress: MCP's `{progress, total?, message?}`.
     Progress(Value),
+    /// It is known what is carried out, and perhaps the task that it is.
+    Ready(Option<Arc<Task>>),
     /// It is over.
     Done(Result<Box<RawValue>>),
     /// Its server asks something, and it goes on as a task: the error says what.
@@ -48,6 +52,7 @@ fn produce(
             Ok(News::Progress(report)) => {
                 out.send(format!("{}\n", json!({"progress": report})).as_bytes())?
             }
+            Ok(News::Ready(_)) => {}
             Err(RecvTimeoutError::Timeout) => out.send(b"\n")?,
             Ok(News::Done(Ok(result))) => {
                 out.send(b"{\"result\":")?;

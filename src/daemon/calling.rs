@@ -2,104 +2,35 @@
 //! asks what only somebody else can answer. Knows nothing of how a call arrived.
 
 use super::answers::{caller_of, json_of, limits};
-use super::asks::tasks::{Task, Waited};
+use super::asks::tasks::{Subject, Task, Waited};
 use super::asks::{self, About};
-use super::call_stream::{self, News};
+use super::detached::{Early, detachable};
 use super::references::{self, Called};
 use super::router::{Asker, Done, Origin, Response};
 use super::runs;
 use super::selection::selection;
 use super::state::Daemon;
-use crate::api::http::Headers;
 use crate::api::wire::CallRequest;
 use crate::catalog::{ServerSchema, Tool};
 use crate::error::{Error, Kind, Result};
 use crate::mcp::{Asked, Question};
-use crate::pool::{Call, Caller, Cancel, Permit, Progress};
-use crate::proc;
+use crate::pool::{Call, Caller, Cancel, Permit};
 use crate::settings;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Answers a caller before its call is over; false when it has been answered.
-pub type Early = Arc<dyn Fn(&Error) -> bool + Send + Sync>;
-
-/// The header with which a caller says that it rather hears of a question than waits for its answer.
-pub(super) const INPUT_HEADER: &str = "x-mcpx-input";
-/// The header with which such a caller says that it wants to hear of progress.
-const PROGRESS_HEADER: &str = "x-mcpx-progress";
-
 /// Carries out a call. A caller that can be answered early, or says that it wants to
 /// know, is answered when the server asks something, and the call goes on as a task.
-pub fn call(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result<Done> {
-    let inner = daemon.clone();
-    detachable(daemon, asker, move |asker| perform(&inner, call, asker))
-}
-
-/// Whether a header asks for reports.
-fn wants(asker: &Asker<'_>, header: &str) -> bool {
-    asker.headers.get(header).is_some_and(|v| v.trim().eq_ignore_ascii_case("report"))
-}
-
-/// Carries out what a server may ask something about; on a thread of its own where the asker's has
-/// to be able to leave it.
-pub(super) fn detachable(
-    daemon: &Arc<Daemon>,
-    asker: &Asker<'_>,
-    work: impl FnOnce(&Asker<'_>) -> Result<Box<RawValue>> + Send + 'static,
-) -> Result<Done> {
-    if asker.early.is_some() || !wants(asker, INPUT_HEADER) {
-        return work(asker).map(Done::Tool);
-    }
-    let (send, receive) = mpsc::sync_channel(call_stream::AHEAD);
-    let cancel = Cancel::new();
-    let inner = cancel.clone();
-    let guard = asker.cancel.on_cancel(move || inner.cancel());
-    let early: Early = {
-        let send: Mutex<Option<SyncSender<News>>> = Mutex::new(Some(send.clone()));
-        Arc::new(move |error| {
-            let send = send.lock().unwrap_or_else(PoisonError::into_inner).take();
-            send.is_some_and(|send| send.send(News::Asked(error.clone())).is_ok())
-        })
-    };
-    let heartbeat = daemon.current().settings.get(&settings::EVENTS_HEARTBEAT);
-    let (daemon, origin, held) = (daemon.clone(), asker.origin.clone(), asker.held.clone());
-    let carried = asker.carried.clone();
-    let progress = match wants(asker, PROGRESS_HEADER) {
-        true => {
-            let send = send.clone();
-            Some(Arc::new(move |report| drop(send.try_send(News::Progress(report)))) as Progress)
-        }
-        false => asker.progress.clone(),
-    };
-    proc::thread::spawn("call", move || {
-        // The caller may be answered and gone long before this is over.
-        let _busy = daemon.activity.enter();
-        let headers = Headers::default();
-        let early = Some(early);
-        let asker = Asker { origin, held, cancel: &cancel, progress, carried, headers: &headers, early };
-        let _ = send.send(News::Done(work(&asker)));
-    })
-    .map_err(|e| Error::new(Kind::Busy, format!("starting a thread for a call: {e}")))?;
-    let news = receive.recv();
-    if let Ok(News::Progress(first)) = news {
-        return Ok(Done::Response(call_stream::response(first, receive, guard, heartbeat)));
-    }
-    // From here on the asker's leaving is nothing to the call.
-    drop(guard);
-    match news {
-        Ok(News::Done(outcome)) => outcome.map(Done::Tool),
-        Ok(News::Asked(error)) => Ok(Done::Response(asked(&error))),
-        _ => Err(Error::new(Kind::Internal, "the call broke off inside mcpx")),
-    }
+pub fn call(daemon: &Arc<Daemon>, mut call: CallRequest, asker: &Asker<'_>) -> Result<Done> {
+    let (inner, wish) = (daemon.clone(), call.task.take());
+    detachable(daemon, asker, wish, move |asker| perform(&inner, call, asker))
 }
 
 /// `202`, with what the server asks.
-fn asked(error: &Error) -> Response {
+pub(super) fn asked(error: &Error) -> Response {
     let body = error.raw_value().map(Value::to_string).unwrap_or_default();
     Response::json(Kind::InputRequired.row().status, body.into_bytes())
 }
@@ -133,7 +64,7 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
         runs::check(&limits, names.map_or(schema.server.as_str(), |n| &n.ident), schema, tool)
     };
     let (caller, own) = caller_of(daemon, call.context, asker);
-    let asking = Asking::new(daemon, (&call.server, &call.tool), &caller, asker, call.input.clone());
+    let asking = Asking::new(daemon, ("call", &call.server, &call.tool), &caller, asker, call.input.clone());
     let outcome = daemon.pool.call(
         Call {
             server: &call.server,
@@ -167,39 +98,46 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
 /// What a call needs should its server ask something.
 pub(super) struct Asking {
     daemon: std::sync::Weak<Daemon>,
-    server: String,
     tool: String,
     session: String,
     run: Option<String>,
     cancel: Cancel,
-    early: Option<Early>,
+    early: Option<Arc<Early>>,
     /// What the caller answers itself, as MCP's `ClientCapabilities`.
     input: Option<Value>,
-    /// The task that the call has become.
-    task: Mutex<Option<Arc<Task>>>,
     /// What was asked.
     questions: Mutex<Vec<String>>,
 }
 
 impl Asking {
-    /// Of a call, or of another request, whose method then stands for the tool.
+    /// Of a call, or of another operation, where a method stands for the tool.
     pub fn new(
         daemon: &Arc<Daemon>,
-        (server, tool): (&str, &str),
+        (op, server, tool): (&'static str, &str, &str),
         caller: &Caller,
         asker: &Asker<'_>,
         input: Option<Value>,
     ) -> Arc<Asking> {
+        if let Some(early) = &asker.early {
+            early.enter(
+                daemon,
+                Subject {
+                    op,
+                    server: server.to_owned(),
+                    tool: tool.to_owned(),
+                    session: caller.session.clone(),
+                    cancel: asker.cancel.clone(),
+                },
+            );
+        }
         Arc::new(Asking {
             daemon: Arc::downgrade(daemon),
-            server: server.to_owned(),
             tool: tool.to_owned(),
             session: caller.session.clone(),
             run: caller.run.clone(),
             cancel: asker.cancel.clone(),
             early: asker.early.clone(),
             input,
-            task: Mutex::default(),
             questions: Mutex::default(),
         })
     }
@@ -242,14 +180,15 @@ impl Asking {
             self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(id.to_owned());
         }
         // Those that are asked at once are told of at once.
-        let Some(task) = self.lock().clone().filter(|_| !more) else { return };
+        let task = self.early.as_ref().and_then(|early| early.begun());
+        let Some(task) = task.filter(|_| !more) else { return };
         let open = daemon.questions.list(Some(&task.id));
         if open.is_empty() {
             return;
         }
-        task.asks();
+        daemon.tasks.asks(&task);
         if let Some(early) = &self.early {
-            early(&asks::input_required(&task, &open, daemon.origin.is_inside()));
+            early.tell(&asks::input_required(&task, &open, daemon.origin.is_inside()));
         }
     }
 
@@ -265,26 +204,18 @@ impl Asking {
 
     /// The task that this call becomes when its caller is answered early.
     fn task(&self, daemon: &Daemon) -> Option<Arc<Task>> {
-        self.early.as_ref()?;
-        let mut task = self.lock();
-        if task.is_none() {
-            *task = daemon.tasks.begin(&self.server, &self.tool, &self.session, self.cancel.clone()).ok();
-        }
-        task.clone()
+        // Without a task a question is still a question.
+        self.early.as_ref()?.task(daemon).ok().flatten()
     }
 
     /// The call is over, and nothing that was asked for it is of use any more.
     pub fn over(&self, daemon: &Daemon, outcome: &Result<Box<RawValue>>) {
         let asked = std::mem::take(&mut *self.questions.lock().unwrap_or_else(PoisonError::into_inner));
         asked.iter().for_each(|id| daemon.questions.withdraw(id));
-        let Some(task) = self.lock().take() else { return };
+        let Some(task) = self.early.as_ref().and_then(|early| early.over()) else { return };
         if let Some(session) = daemon.tasks.finish(&task, outcome.clone()) {
             daemon.pool.end_session(&session);
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Task>>> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -306,6 +237,9 @@ pub struct Awaited {
     id: String,
     #[serde(rename = "waitMs")]
     wait_ms: Option<u64>,
+    /// Questions are no reason to come back.
+    #[serde(default, rename = "untilOver")]
+    until_over: bool,
 }
 
 /// Every open question.
@@ -320,7 +254,14 @@ pub fn question(daemon: &Daemon, wanted: &OfId) -> Result<Done> {
 
 /// Answers a question.
 pub fn answer(daemon: &Daemon, answered: Answered) -> Result<Done> {
-    json_of(&daemon.questions.answer(&answered.id, &answered.action, answered.content, answered.result)?)
+    let row = daemon.questions.answer(&answered.id, &answered.action, answered.content, answered.result)?;
+    // A task that waits for nothing more goes on.
+    if let Some(task) = row["task"].as_str().and_then(|id| daemon.tasks.get(id).ok())
+        && daemon.questions.list(Some(&task.id)).is_empty()
+    {
+        daemon.tasks.goes_on(&task);
+    }
+    json_of(&row)
 }
 
 /// Every task.
@@ -347,7 +288,7 @@ fn row(daemon: &Daemon, task: &Arc<Task>) -> Value {
 /// The result of a task's call, once it is there.
 pub fn result(daemon: &Daemon, wanted: &Awaited, asker: &Asker<'_>) -> Result<Done> {
     let task = daemon.tasks.get(&wanted.id)?;
-    let open = || !daemon.questions.list(Some(&task.id)).is_empty();
+    let open = || !wanted.until_over && !daemon.questions.list(Some(&task.id)).is_empty();
     match task.wait(wanted.wait_ms.map(Duration::from_millis), asker.cancel, &open) {
         Waited::Finished(outcome) => outcome.map(Done::Tool),
         Waited::Asked => {

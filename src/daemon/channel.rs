@@ -6,7 +6,7 @@
 //! hand-over between threads, and a cancel frame is read while calls run.
 
 use super::answers;
-use super::calling::Early;
+use super::detached::Early;
 use super::peers::Stream;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::Run;
@@ -320,16 +320,16 @@ impl Channel {
     }
 
     /// Answers a request before it is over: what it does then goes on, whatever becomes of the channel.
-    fn early(self: &Arc<Channel>, job: &Job) -> Early {
+    fn early(self: &Arc<Channel>, job: &Job) -> Arc<Early> {
         let (channel, id, answered) = (Arc::downgrade(self), job.id, job.answered.clone());
-        Arc::new(move |error| {
+        Early::new(Box::new(move |error| {
             let Some(channel) = channel.upgrade() else { return false };
             if answered.swap(true, Ordering::SeqCst) || lock(&channel.in_flight).remove(&id).is_none() {
                 return false;
             }
             channel.send_error(Some(id), error);
             true
-        })
+        }))
     }
 
     /// Sends progress reports for as long as the request is in flight.

@@ -3,6 +3,8 @@
 //! as a stream. Knows nothing of sockets.
 
 use super::answers;
+use super::asks::tasks::Subject;
+use super::detached::detachable;
 use super::exec_hooks::{Hooks, Phase};
 use super::exec_stream;
 use super::recording;
@@ -10,7 +12,7 @@ use super::router::{Asker, Body, Done, Origin, Response};
 use super::runs::{Run, Tie};
 use super::state::Daemon;
 use crate::api::Client;
-use crate::api::wire::CallContext;
+use crate::api::wire::{CallContext, TaskWish};
 use crate::error::{Error, Kind, Result};
 use crate::mcp::CancelGuard;
 use crate::proc::{self, thread};
@@ -20,6 +22,7 @@ use crate::script::{
 use crate::settings::{self, Carried, FlagValue, Layers, Settings};
 use crate::util;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,6 +75,7 @@ pub struct Wanted {
     #[serde(default)]
     hooks: Hooks,
     settings: Option<Map<String, Value>>,
+    task: Option<TaskWish>,
     #[serde(default)]
     context: CallContext,
 }
@@ -148,6 +152,9 @@ pub fn exec(daemon: &Arc<Daemon>, mut wanted: Wanted, asker: &Asker<'_>) -> Resu
         let heartbeat = job.settings.get(&settings::EVENTS_HEARTBEAT);
         return Ok(Done::Response(exec_stream::response(job, asker.cancel.clone(), heartbeat)));
     }
+    if let Some(wish) = wanted.task.take().filter(|_| output == Output::Structured) {
+        return as_task(daemon, job, wish, asker);
+    }
     let Ended { outcome, hooks } = run(job, asker.cancel, None)?;
     if output == Output::Structured {
         return Ok(Done::Json(outcome.document_with(&hooks)?.into_bytes()));
@@ -165,6 +172,37 @@ pub fn exec(daemon: &Arc<Daemon>, mut wanted: Wanted, asker: &Asker<'_>) -> Resu
     response.headers = format!("X-Mcpx-Exit-Code: {}\r\n", outcome.exit_code);
     response.body = Body::Whole(text);
     Ok(Done::Response(response))
+}
+
+/// Runs a program for somebody who rather gets a task than waits for long.
+fn as_task(daemon: &Arc<Daemon>, job: Job, wish: TaskWish, asker: &Asker<'_>) -> Result<Done> {
+    let inside = daemon.clone();
+    let done = detachable(daemon, asker, Some(wish), move |asker| {
+        let subject = Subject {
+            op: "exec",
+            server: "mcpx".to_owned(),
+            tool: "exec".to_owned(),
+            session: job.opened.run.caller.session.clone(),
+            cancel: asker.cancel.clone(),
+        };
+        if let Some(early) = &asker.early {
+            early.enter(&inside, subject);
+        }
+        let outcome = run(job, asker.cancel, None).and_then(|ended| {
+            let document = ended.outcome.document_with(&ended.hooks)?;
+            RawValue::from_string(document).map_err(|e| Error::new(Kind::Internal, e.to_string()))
+        });
+        let task = asker.early.as_ref().and_then(|early| early.over());
+        if let Some(session) = task.and_then(|task| inside.tasks.finish(&task, outcome.clone())) {
+            inside.pool.end_session(&session);
+        }
+        outcome
+    })?;
+    Ok(match done {
+        // In time: the answer is the document itself.
+        Done::Tool(document) => Done::Json(String::from(Box::<str>::from(document)).into_bytes()),
+        other => other,
+    })
 }
 
 /// Finds out all that can be known before anything starts, and opens the run.

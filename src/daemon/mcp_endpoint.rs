@@ -3,7 +3,7 @@
 //! nothing of MCP.
 
 use super::answers::{self, is_confined, limits};
-use super::calling::INPUT_HEADER;
+use super::detached::INPUT_HEADER;
 use super::router::Body;
 use super::router::{Asker, Done, Origin, Params};
 use super::runs::{Run, Tie};

@@ -9,6 +9,7 @@ mod calling;
 mod channel;
 mod child;
 mod consumers;
+mod detached;
 mod discover;
 mod events;
 mod exec;
@@ -161,9 +162,7 @@ fn boot(
     let load = LoadOptions { explicit, dir: &dir, env: &env, dirs: &dirs, uid };
     let (config, watched) = load_and_watch(&load)?;
     let settings = events::settings_of(&config, &env, &flags, &[], detached)?;
-    if !inline {
-        events::set_level(&settings);
-    }
+    events::set_level(&settings);
     let pool = pool(PoolConfig {
         servers: config.servers.clone(),
         settings: settings.clone(),

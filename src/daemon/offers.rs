@@ -2,7 +2,8 @@
 //! nothing of HTTP or of frames.
 
 use super::answers::{caller_of, json_of, limits, one_or_many};
-use super::calling::{self, Asking};
+use super::calling::Asking;
+use super::detached::detachable;
 use super::router::{Asker, Done, Origin};
 use super::runs::Run;
 use super::selection::{Chosen, selection};
@@ -205,7 +206,7 @@ fn ask(daemon: &Arc<Daemon>, one: One<'_>, context: CallContext, asker: &Asker<'
         .hint("a permission profile without \"tools\" does not limit it"));
     }
     let (caller, own) = caller_of(daemon, context, asker);
-    let asking = Asking::new(daemon, (server, method), &caller, asker, input.cloned());
+    let asking = Asking::new(daemon, ("request", server, method), &caller, asker, input.cloned());
     let request = Request {
         server,
         method,
@@ -227,7 +228,7 @@ fn ask(daemon: &Arc<Daemon>, one: One<'_>, context: CallContext, asker: &Asker<'
 /// Reads a resource.
 pub fn read(daemon: &Arc<Daemon>, of: OfUri, asker: &Asker<'_>) -> Result<Done> {
     let inner = daemon.clone();
-    calling::detachable(daemon, asker, move |asker| {
+    detachable(daemon, asker, None, move |asker| {
         let params = json!({"uri": of.uri});
         let one = One { server: &of.server, method: "resources/read", params, input: of.input.as_ref() };
         ask(&inner, one, context(of.session), asker)
@@ -314,7 +315,7 @@ impl Watches {
 /// Gets a prompt.
 pub fn prompt(daemon: &Arc<Daemon>, of: Prompted, asker: &Asker<'_>) -> Result<Done> {
     let inner = daemon.clone();
-    calling::detachable(daemon, asker, move |asker| {
+    detachable(daemon, asker, None, move |asker| {
         let params = json!({"name": of.name, "arguments": of.arguments});
         let one = One { server: &of.server, method: "prompts/get", params, input: of.input.as_ref() };
         let outcome = ask(&inner, one, of.context.unwrap_or_default(), asker);

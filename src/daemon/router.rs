@@ -2,7 +2,7 @@
 //! status and a body: one router for every listener. Knows nothing of sockets.
 
 use super::answers;
-use super::calling::Early;
+use super::detached::Early;
 use super::mcp_endpoint::{self, Desk};
 use super::runs::Run;
 use super::state::Daemon;
@@ -50,7 +50,7 @@ pub struct Asker<'a> {
     /// The request's header lines; none on a channel.
     pub headers: &'a Headers,
     /// Answers the asker before a call is over, where that is possible.
-    pub early: Option<Early>,
+    pub early: Option<Arc<Early>>,
 }
 
 /// The parameters of an operation.

@@ -382,8 +382,11 @@ impl Daemon {
 
     /// Ends what sessions own.
     pub fn end_sessions(&self, sessions: impl IntoIterator<Item = String>) {
-        for session in sessions.into_iter().filter(|session| self.tasks.may_end(session)) {
-            self.pool.end_session(&session);
+        for session in sessions {
+            self.tasks.abandon(&session);
+            if self.tasks.may_end(&session) {
+                self.pool.end_session(&session);
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ kinds! {
     ELICIT_VISITED "elicit.visited" "what a server wanted opened was seen to: `elicitationId`"
     ELICIT_ASKED "elicit.asked" "a server asks something: `question`, `message`, `mode`, `tool`, `task`"
     ELICIT_CLOSED "elicit.closed" "a question is over: `question`, `outcome` (accept, decline, cancel, expired, withdrawn), `by`"
-    TASK_CHANGED "task.changed" "a call goes on without its caller, or is over: `task`, `tool`, `status`"
+    TASK_CHANGED "task.changed" "a call goes on without its caller, waits, or is over: `task`, `tool`, `status`, `owner`"
     ARTIFACT_STORED "artifact.stored" "something is kept: `id`, `name`, `mime`, `size`, `sha256`, `run`; `uri` beside `data` names it"
     ARTIFACT_REMOVED "artifact.removed" "something is kept no longer: `id`, `name`, `size`, `run`, `why` (asked, expired, quota); `uri` beside `data` names it"
     RUN_OPENED "run.opened" "a program begins: `run`"

@@ -29,6 +29,11 @@ pub trait Backend: Send + Sync {
     /// The key of the session that it asks for; none before that has begun.
     fn session(&self) -> Option<String>;
 
+    /// Whose tasks are whose: the key of the session, or nothing where each request has one of its own.
+    fn binding(&self) -> String {
+        self.session().unwrap_or_default()
+    }
+
     /// Has the session told of what has happened up to now, where nothing lies between.
     fn catch_up(&self) {}
 }
@@ -41,6 +46,17 @@ pub trait Outlet: Send + Sync {
 
 /// An outlet that is shared.
 pub type Out = Arc<dyn Outlet>;
+
+/// An outlet for what nobody wants to hear.
+pub fn nowhere() -> Out {
+    struct Nowhere;
+    impl Outlet for Nowhere {
+        fn send(&self, _: &[u8]) -> bool {
+            false
+        }
+    }
+    Arc::new(Nowhere)
+}
 
 /// A value as parameters.
 pub fn params(value: &impl Serialize) -> Result<Box<RawValue>> {

@@ -1,22 +1,20 @@
 //! The protocol's methods: which there are in which era, and what each answers.
 //! Knows nothing of framing, and of operations only what their table says.
 
-use super::backend::{Asked, Backend, Out, params};
-use super::ears::Ears;
+use super::backend::{Asked, Out};
+use super::calls;
 use super::era::{self, Era};
 use super::fault::Fault;
-use super::headers;
+use super::greeting;
+use super::listening;
 use super::members::Members;
-use super::news::{LEVELS, News, Watch};
+use super::news::LEVELS;
 use super::prompts;
-use super::questions::{self, Outcome, Retry};
-use super::render;
+use super::questions::{self, Retry};
 use super::resources::{self, List};
 use super::session::{Request, Session};
-use super::tools::{self, PREFIX};
-use super::upstreams::{self, Offer};
+use super::tasks::{self, Wish};
 use crate::catalog::rows::one_line;
-use crate::catalog::validate;
 use crate::error::{Error, Kind, Result};
 use crate::mcp::jsonrpc;
 use crate::pool::{Cancel, Progress};
@@ -26,8 +24,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// How much of a server's description stands in the instructions.
-const ABOUT: usize = 120;
+/// How much of what a host sent is said again.
+const ECHO: usize = 120;
 
 /// A request, and how it is made.
 pub struct Ask<'a> {
@@ -75,11 +73,15 @@ impl Ask<'_> {
     ///
     /// # Errors
     /// A state that is none of ours.
-    pub fn resumed(&self, session: &Session) -> Result<Option<Result<Box<RawValue>>>, Fault> {
+    pub fn resumed(
+        &self,
+        session: &Session,
+        wish: Option<&Wish>,
+    ) -> Result<Option<Result<Box<RawValue>>>, Fault> {
         if !self.era.is_stateless() {
             return Ok(None);
         }
-        match questions::resume(session, self, &self.params::<Retry>()?) {
+        match questions::resume(session, self, &self.params::<Retry>()?, wish) {
             Some(Err(error)) if error.kind() == Kind::NotFound => Err(unknown(&error)),
             resumed => Ok(resumed),
         }
@@ -89,7 +91,7 @@ impl Ask<'_> {
     pub fn result(&self, mut value: Value) -> String {
         if self.era.is_stateless() {
             value["resultType"] = "complete".into();
-            value["_meta"][era::SERVER_KEY] = server_info();
+            value["_meta"][era::SERVER_KEY] = greeting::server_info();
         }
         value.to_string()
     }
@@ -152,13 +154,16 @@ pub fn request(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
         return outcome;
     }
     match (ask.request.method.as_str(), &ask.era) {
-        ("server/discover", Era::Stateless(_)) => Ok(discover(session, ask)),
-        ("subscriptions/listen", Era::Stateless(_)) => listen(session, ask),
-        ("initialize", Era::Handshake(_)) => initialize(session, ask),
+        ("server/discover", Era::Stateless(_)) => Ok(greeting::discover(session, ask)),
+        ("subscriptions/listen", Era::Stateless(_)) => listening::listen(session, ask),
+        ("initialize", Era::Handshake(_)) => greeting::initialize(session, ask),
         ("ping", Era::Handshake(_)) => Ok(ask.result(json!({}))),
-        ("tools/list", _) => list_tools(session, ask),
-        ("tools/call", _) => call_tool(session, ask),
-        (method, _) => Err(Fault::method(&one_line(method, ABOUT))),
+        ("tools/list", _) => calls::list(session, ask),
+        ("tools/call", _) => calls::call(session, ask),
+        (method, era) if method.starts_with(tasks::METHODS) && tasks::are_known(era) => {
+            tasks::request(session, ask)
+        }
+        (method, _) => Err(Fault::method(&one_line(method, ECHO))),
     }
 }
 
@@ -178,103 +183,6 @@ fn offered(session: &Session, ask: &Ask<'_>) -> Option<Result<String, Fault>> {
     })
 }
 
-/// What is said of mcpx itself.
-fn server_info() -> Value {
-    json!({"name": "mcpx", "title": "mcpx", "version": env!("CARGO_PKG_VERSION")})
-}
-
-fn capabilities(session: &Session) -> Value {
-    let mut out = json!({"tools": {"listChanged": true}});
-    // What the servers have is not known before they are asked; empty lists are no lie.
-    if session.options.passthrough {
-        out["resources"] = json!({"subscribe": true, "listChanged": true});
-        out["prompts"] = json!({"listChanged": true});
-        out["completions"] = json!({});
-        out["logging"] = json!({});
-    }
-    out
-}
-
-fn initialize(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        protocol_version: String,
-        #[serde(default)]
-        capabilities: Value,
-    }
-    let given: Params = ask.params()?;
-    let revision = era::negotiate(&given.protocol_version);
-    session.know(|host| {
-        host.revision = Some(revision);
-        host.capabilities = given.capabilities;
-    });
-    let mut result = json!({
-        "protocolVersion": revision,
-        "capabilities": capabilities(session),
-        "serverInfo": server_info(),
-    });
-    add_instructions(session, ask, &mut result);
-    Ok(ask.result(result))
-}
-
-fn discover(session: &Session, ask: &Ask<'_>) -> String {
-    let mut result = json!({
-        "supportedVersions": era::STATELESS,
-        "capabilities": capabilities(session),
-    });
-    add_instructions(session, ask, &mut result);
-    ask.listed(session, result)
-}
-
-fn add_instructions(session: &Session, ask: &Ask<'_>, result: &mut Value) {
-    let text = match session.options.instructions.is_empty() {
-        false => session.options.instructions.clone(),
-        true => instructions(session, ask),
-    };
-    if !text.is_empty() {
-        result["instructions"] = text.into();
-    }
-}
-
-/// What mcpx is and which servers there are, for a model. Starts no server.
-fn instructions(session: &Session, ask: &Ask<'_>) -> String {
-    let mut out = String::new();
-    if session.options.code {
-        out.push_str(
-            "mcpx reaches the MCP servers of this machine. Find tools with mcpx_search or mcpx_discover, read their \
-             types with mcpx_types, then call one with mcpx_call, or run a program over several with mcpx_exec.",
-        );
-    }
-    let known = operation(session, "servers", &json!({}), ask).unwrap_or_default();
-    let names: Vec<String> = known["servers"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|row| row["enabled"] == true && row["selected"] == true && row.get("error").is_none())
-        .map(|row| {
-            let name = row["ident"].as_str().unwrap_or_default();
-            match row["description"].as_str() {
-                Some(about) => format!("\n- {name}: {}", one_line(about, ABOUT)),
-                None => format!("\n- {name}"),
-            }
-        })
-        .collect();
-    if !names.is_empty() {
-        out.push_str(if out.is_empty() { "The tools of these servers:" } else { " Servers:" });
-        out.push_str(&names.concat());
-    }
-    out
-}
-
-/// An operation of the table with a parsed answer.
-fn operation(session: &Session, name: &str, given: &Value, ask: &Ask<'_>) -> Result<Value> {
-    let op = upstreams::operation(name)?;
-    let answer =
-        session.backend.perform(op, &params(given)?, &Asked { cancel: ask.cancel, progress: None })?;
-    serde_json::from_str(answer.get()).map_err(|e| Error::new(Kind::Internal, format!("reading {name}: {e}")))
-}
-
 fn set_level(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     #[derive(Deserialize)]
     struct Params {
@@ -286,42 +194,6 @@ fn set_level(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     }
     session.know(|host| host.level = Some(level));
     Ok(ask.result(json!({})))
-}
-
-fn listen(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
-    #[derive(Deserialize)]
-    struct Params {
-        notifications: Map<String, Value>,
-    }
-    let wanted = ask.params::<Params>()?.notifications;
-    // Only what was asked for and can be had.
-    let mut honoured = Map::new();
-    for (_, filter) in News::of_lists().iter().filter_map(News::of_list) {
-        let can = session.options.passthrough || filter == "toolsListChanged";
-        if can && wanted.get(filter) == Some(&Value::Bool(true)) {
-            honoured.insert(filter.into(), true.into());
-        }
-    }
-    let uris = wanted.get("resourceSubscriptions").and_then(Value::as_array);
-    let uris = uris.filter(|_| session.options.passthrough).into_iter().flatten().filter_map(Value::as_str);
-    let watches: Vec<Watch> = uris.filter_map(|uri| resources::watch(session, ask, uri).ok()).collect();
-    if !watches.is_empty() {
-        let shown: Vec<&str> = watches.iter().map(|watch| watch.shown.as_str()).collect();
-        honoured.insert("resourceSubscriptions".into(), json!(shown));
-    }
-    let tag: Value = serde_json::from_str(ask.request.id.get()).unwrap_or_default();
-    let acknowledged = json!({"notifications": honoured, "_meta": tagged(&tag)});
-    ask.out.send(&jsonrpc::notification("notifications/subscriptions/acknowledged", Some(&acknowledged)));
-    if !honoured.is_empty() {
-        let watched = session.listen(ask, Value::Object(honoured), watches);
-        // Whoever asked has gone; what was asked of servers for it goes too.
-        let cancel = Cancel::new();
-        for watch in watched {
-            let asked = Asked { cancel: &cancel, progress: None };
-            let _ = resources::watching(session, &watch, false, &asked);
-        }
-    }
-    Ok(ask.result(json!({"_meta": tagged(&tag)})))
 }
 
 /// `_meta` that says to which request something belongs.
@@ -337,79 +209,9 @@ pub fn first_page(ask: &Ask<'_>) -> Result<(), Fault> {
     }
     match ask.params::<Params>()?.cursor {
         Some(cursor) => {
-            Err(Fault::params(format!("params.cursor: \"{}\" was not given out", one_line(&cursor, ABOUT))))
+            Err(Fault::params(format!("params.cursor: \"{}\" was not given out", one_line(&cursor, ECHO))))
         }
         None => Ok(()),
-    }
-}
-
-fn list_tools(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
-    first_page(ask)?;
-    let mut all: Vec<Value> = Vec::new();
-    if session.options.code {
-        all.extend(tools::offered(&session.options.tools).map(|tool| tool.listed.clone()));
-    }
-    if session.options.passthrough {
-        let theirs = session.upstreams.list(Offer::Tools, &*session.backend, &session.options, &ask.asked());
-        let mut theirs = theirs.map_err(|e| Fault::of(&e))?;
-        if !ask.era.is_stateless() {
-            theirs.iter_mut().for_each(upstreams::fit_handshake);
-        }
-        all.extend(theirs);
-    }
-    Ok(ask.listed(session, json!({"tools": all})))
-}
-
-fn call_tool(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
-    #[derive(Deserialize)]
-    struct Params<'a> {
-        name: String,
-        #[serde(borrow)]
-        arguments: Option<&'a RawValue>,
-    }
-    let call: Params<'_> = ask.params()?;
-    if call.arguments.is_some_and(|a| !a.get().trim_start().starts_with('{')) {
-        return Err(Fault::params("params.arguments: expected an object"));
-    }
-    let resumed = ask.resumed(session)?;
-    let own = session.options.code && call.name.starts_with(PREFIX);
-    let outcome = match (resumed, own, session.options.passthrough) {
-        (Some(outcome), ..) => outcome,
-        (None, true, _) => own_tool(session, ask, &call.name, call.arguments)?,
-        (None, false, true) => {
-            let backend: &dyn Backend = &*session.backend;
-            let found =
-                session.upstreams.find(Offer::Tools, &call.name, backend, &session.options, &ask.asked());
-            let target = match found {
-                Ok(target) => target,
-                Err(error) if error.kind() == Kind::NotFound => return Err(unknown(&error)),
-                Err(error) => return Ok(ask.passed(&render::failure(&error))),
-            };
-            if let (Some(given), Some(schema)) = (&ask.request.mirrored, &target.marked) {
-                headers::check_arguments(given, schema, call.arguments)?;
-            }
-            let called = || {
-                let input = questions::offered(session, ask);
-                let first = upstreams::call(backend, &target, call.arguments, &input, &ask.asked());
-                questions::settle(session, ask, first)
-            };
-            return called_result(ask, Ears::at_work(session, ask, &target.server, called));
-        }
-        (None, false, false) => return Err(Fault::params(missing(session, &call.name))),
-    };
-    called_result(ask, questions::settle(session, ask, outcome))
-}
-
-/// What came of a call, as its answer.
-fn called_result(ask: &Ask<'_>, outcome: Result<Outcome>) -> Result<String, Fault> {
-    match outcome {
-        Ok(Outcome::Called(result)) => Ok(ask.passed(result.get())),
-        Ok(Outcome::Asked(asked)) => Ok(asked.to_string()),
-        // What a server answered by the protocol's own means goes on in the same way.
-        Err(error) if error.raw_value().is_some_and(|raw| raw.get("code").is_some()) => {
-            Err(Fault::of(&error))
-        }
-        Err(error) => Ok(ask.passed(&render::failure(&error))),
     }
 }
 
@@ -417,44 +219,6 @@ fn called_result(ask: &Ask<'_>, outcome: Result<Outcome>) -> Result<String, Faul
 pub fn unknown(error: &Error) -> Fault {
     let hint = error.hint_text().map(|h| format!("; {h}")).unwrap_or_default();
     Fault::params(format!("{}{hint}", error.message()))
-}
-
-fn missing(session: &Session, name: &str) -> String {
-    match tools::find(&session.options.tools, name) {
-        Err(message) => message,
-        Ok(_) => format!("there is no tool \"{name}\""),
-    }
-}
-
-/// Carries out a tool that is an operation; the outer error is one of the protocol, the inner of the tool.
-fn own_tool(
-    session: &Session,
-    ask: &Ask<'_>,
-    name: &str,
-    arguments: Option<&RawValue>,
-) -> Result<Result<Box<RawValue>>, Fault> {
-    let tool = tools::find(&session.options.tools, name).map_err(Fault::params)?;
-    let text = arguments.map_or("{}", RawValue::get);
-    let given: Value =
-        serde_json::from_str(text).map_err(|e| Fault::params(format!("params.arguments: {e}")))?;
-    if let Err(what) = validate::arguments(&tool.input, &given) {
-        return Ok(Err(Error::new(Kind::Usage, format!("calling {name}: {what}"))));
-    }
-    // Who calls, and which servers there are for it, is not for the model to say.
-    let supplied = given.as_object().and_then(|g| {
-        g.keys()
-            .find(|key| tool.op.params.iter().any(|p| p.field.name == **key && tools::is_supplied(&p.field)))
-    });
-    if let Some(key) = supplied {
-        return Ok(Err(Error::new(Kind::Usage, format!("calling {name}: {key} is given by the session"))));
-    }
-    let mut given = Members::read(text).unwrap_or_default();
-    if tool.op.params.iter().any(|p| p.field.name == "input") {
-        given.set("input", &questions::offered(session, ask));
-    }
-    let given = params(&given).map_err(|e| Fault::of(&e))?;
-    let answer = session.backend.perform(tool.op, &given, &ask.asked());
-    Ok(answer.and_then(|answer| render::result(tool.op, answer)))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::era::{self, Era};
 use super::news::{News, USUAL_LEVEL, Watch, is_wanted};
 use super::resources;
 use super::session::Session;
+use super::tasks;
 use crate::log;
 use crate::mcp::jsonrpc;
 use crate::pool::Cancel;
@@ -35,6 +36,8 @@ pub struct Listener {
     pub id: Box<RawValue>,
     /// The lists whose changes it wants to hear of, as its request names them.
     pub wanted: Value,
+    /// What its request said of the host.
+    pub era: Era,
     /// The resources that it wants to hear of.
     pub watches: Vec<Watch>,
     /// Where it hears.
@@ -145,6 +148,7 @@ impl Ears {
                 }
                 rewatch(session, ears.watched());
             }
+            News::Task { id, owner } => ears.tell_task(session, id, owner),
             News::Settled { question } => session.settled(question),
             _ => {}
         }
@@ -185,6 +189,30 @@ impl Ears {
         let watches: Vec<Watch> = lock(&self.watches).iter().filter(is_it).cloned().collect();
         for watch in watches {
             self.tell_general(session, METHOD, Some(&resources::updated(&watch, None)));
+        }
+    }
+
+    fn tell_task(&self, session: &Session, id: &str, owner: &str) {
+        if *owner != *session.backend.binding() {
+            return;
+        }
+        // What is told has to be asked for first: not while others wait for the list.
+        let wants = |listener: &&Listener| {
+            let ids = listener.wanted.get("taskIds").and_then(Value::as_array);
+            ids.is_some_and(|ids| ids.iter().any(|wanted| wanted == id))
+        };
+        let heard = |l: &Listener| (l.era.clone(), tag(l), l.out.clone());
+        let listening: Vec<_> = lock(&self.listeners).iter().filter(wants).map(heard).collect();
+        for (era, tag, out) in listening {
+            if let Some(line) = tasks::told(session, id, Some((era, &tag))) {
+                out.send(&line);
+            }
+        }
+        let general = lock(&self.general).clone().filter(|_| tasks::hears(session.host().revision));
+        if let Some(out) = general
+            && let Some(line) = tasks::told(session, id, None)
+        {
+            out.send(&line);
         }
     }
 

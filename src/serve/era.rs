@@ -22,6 +22,8 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 /// `_meta`: who answers.
 pub const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
+/// The extension that tasks are in the stateless era.
+pub const TASKS_KEY: &str = "io.modelcontextprotocol/tasks";
 /// `_meta`: the request that a notification belongs to.
 pub const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 

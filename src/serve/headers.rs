@@ -69,14 +69,17 @@ fn agree(headers: &Headers, key: &str, shown: &str, wanted: &str) -> Result<(), 
 /// What the request is about, where that has a name.
 fn name(request: &Request) -> Option<String> {
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Named {
         name: Option<String>,
         uri: Option<String>,
+        task_id: Option<String>,
     }
     let params: Named = serde_json::from_str(request.params.as_deref().map(RawValue::get)?).ok()?;
     match request.method.as_str() {
         "tools/call" | "prompts/get" => params.name,
         "resources/read" => params.uri,
+        "tasks/get" | "tasks/update" | "tasks/cancel" => params.task_id,
         _ => None,
     }
 }

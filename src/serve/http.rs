@@ -2,11 +2,11 @@
 //! for the revisions that have them, none for the stateless one. Knows nothing
 //! of listeners, tokens or hosts.
 
-use super::backend::{Asked, Backend, Out};
+use super::backend::{Asked, Backend, Out, nowhere};
 use super::era;
 use super::fault::Fault;
 use super::headers::{self, VERSION};
-use super::news::{Happened, News};
+use super::hearing::Hearing;
 use super::options::Options;
 use super::session::{Incoming, Reply, Request, Session};
 use super::streams::{self, First, Stream, Streams};
@@ -17,8 +17,6 @@ use crate::api::uri;
 use crate::api::wire::SelectedProfiles;
 use crate::daemon::mcp_endpoint::{Desk, Endpoint, HttpRequest, Response, Seat};
 use crate::error::{Error, Kind, Result};
-use crate::log;
-use crate::observe::{Bus, Event, Filter};
 use crate::pool::Cancel;
 use crate::proc::thread;
 use crate::settings;
@@ -27,8 +25,7 @@ use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The header of a session.
 const SESSION: &str = "mcp-session-id";
@@ -49,49 +46,6 @@ struct Hosts {
     /// Those who want to hear news.
     hearing: Arc<Hearing>,
     upstreams: Arc<Upstreams>,
-}
-
-#[derive(Default)]
-struct Hearing {
-    sessions: Mutex<Vec<Weak<Session>>>,
-    /// What somebody reads for them, since the first of them came.
-    bus: OnceLock<Arc<Bus>>,
-    /// The last event that was told. Held while telling, so that the order stays.
-    after: Mutex<u64>,
-}
-
-impl Hearing {
-    /// Tells everybody what has happened up to now.
-    fn catch_up(&self) {
-        let Some(bus) = self.bus.get() else { return };
-        let mut after = lock(&self.after);
-        if *after == bus.last() {
-            return;
-        }
-        let filter = Filter { kinds: News::kinds(true).map(str::to_owned).collect(), ..Filter::default() };
-        let sessions: Vec<Arc<Session>> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
-        loop {
-            let read = bus.read(*after, &filter, BATCH, Duration::ZERO, &|| false);
-            *after = read.after;
-            if read.events.is_empty() {
-                return;
-            }
-            for news in read.events.iter().flat_map(|event| News::of(happened(event))) {
-                sessions.iter().for_each(|session| session.tell(&news));
-            }
-        }
-    }
-}
-
-/// An event as news are read from it.
-fn happened(event: &Event) -> Happened {
-    Happened {
-        kind: event.kind.to_owned(),
-        server: event.server.clone(),
-        session: event.session.clone(),
-        uri: event.uri.clone(),
-        data: event.data.clone(),
-    }
 }
 
 /// A session and its seat.
@@ -140,6 +94,8 @@ impl Hosted {
 struct AtSeat {
     seat: Arc<Seat>,
     hearing: Arc<Hearing>,
+    /// It has no session but for one request, whose task then is anybody's who knows its id.
+    passing: bool,
 }
 
 impl Backend for AtSeat {
@@ -149,6 +105,10 @@ impl Backend for AtSeat {
 
     fn session(&self) -> Option<String> {
         Some(self.seat.session().to_owned())
+    }
+
+    fn binding(&self) -> String {
+        if self.passing { String::new() } else { self.seat.session().to_owned() }
     }
 
     fn catch_up(&self) {
@@ -236,10 +196,11 @@ impl Wanted {
 
 impl Hosts {
     /// A session at a seat of its own.
-    fn seated(&self, desk: &Desk<'_>, query: &str) -> Result<Hosted> {
+    fn seated(&self, desk: &Desk<'_>, query: &str, lasting: bool) -> Result<Hosted> {
         let wanted = Wanted::read(desk, query)?;
+        let passing = !lasting && wanted.session.is_none();
         let seat = Arc::new(desk.seat(wanted.session, wanted.selection)?);
-        let backend = Arc::new(AtSeat { seat: seat.clone(), hearing: self.hearing.clone() });
+        let backend = Arc::new(AtSeat { seat: seat.clone(), hearing: self.hearing.clone(), passing });
         // Plain names mean what they do among the servers of one session only.
         let upstreams = if wanted.options.plain { Arc::default() } else { self.upstreams.clone() };
         let session = Arc::new(Session::new(wanted.options, backend, upstreams));
@@ -292,7 +253,7 @@ impl Hosts {
         if let Err(fault) = headers::check(desk.headers(), &request) {
             return message(fault.status(), fault.answer(Some(&request.id)));
         }
-        let hosted = match self.seated(desk, query) {
+        let hosted = match self.seated(desk, query, false) {
             Ok(hosted) => hosted,
             Err(error) => return message(400, Fault::of(&error).answer(Some(&request.id))),
         };
@@ -300,7 +261,7 @@ impl Hosts {
         // Only what may say something before its answer needs to hear of anything.
         let meta = era::meta(request.params.as_deref());
         if request.method == "subscriptions/listen" || era::wants_log(meta.as_ref()) {
-            self.hear(desk, &hosted.session);
+            self.hearing.add(desk, &hosted.session);
         }
         let cancel = desk.cancel().clone();
         // Whoever asked ends it by leaving, and the daemon by stopping.
@@ -318,7 +279,7 @@ impl Hosts {
 
     /// What is no request: a notification, or no message at all.
     fn stateless_other(&self, desk: &Desk<'_>, body: &[u8], query: &str) -> Response {
-        match self.seated(desk, query) {
+        match self.seated(desk, query, false) {
             Ok(hosted) => {
                 let bad = hosted.session.read(body).into_iter().find_map(|incoming| match incoming {
                     Incoming::Bad(line) => Some(line),
@@ -333,7 +294,7 @@ impl Hosts {
 
     /// `initialize`: begins a session.
     fn begin(&self, desk: &Desk<'_>, request: &Request, query: &str) -> Response {
-        let hosted = match self.seated(desk, query) {
+        let hosted = match self.seated(desk, query, true) {
             Ok(hosted) => Arc::new(hosted),
             Err(error) => return message(400, Fault::of(&error).answer(Some(&request.id))),
         };
@@ -347,7 +308,7 @@ impl Hosts {
             }
         };
         hosted.session.ears.set_general(Some(hosted.general.clone()));
-        self.hear(desk, &hosted.session);
+        self.hearing.add(desk, &hosted.session);
         let mut sessions = lock(&self.sessions);
         sessions.retain(|_, hosted| hosted.seat.is_open_still());
         sessions.insert(id.clone(), hosted);
@@ -444,47 +405,6 @@ impl Hosts {
                 empty(204)
             }
             Err(response) => *response,
-        }
-    }
-
-    /// Has a session hear news. The first one has somebody read the daemon's events.
-    fn hear(&self, desk: &Desk<'_>, session: &Arc<Session>) {
-        let hearing = &self.hearing;
-        let mut sessions = lock(&hearing.sessions);
-        sessions.retain(|s| s.strong_count() > 0);
-        sessions.push(Arc::downgrade(session));
-        drop(sessions);
-        let bus = desk.bus();
-        // Under the lock, so that what happens from now on is told.
-        let mut after = lock(&hearing.after);
-        if hearing.bus.get().is_some() {
-            return;
-        }
-        *after = bus.last();
-        let (weak, waiting) = (Arc::downgrade(hearing), bus.clone());
-        match thread::spawn("mcp-news", move || follow(&waiting, &weak)) {
-            Ok(_) => drop(hearing.bus.set(bus)),
-            Err(e) => log::warn(format_args!("hosts will not hear of changes: {e}")),
-        }
-    }
-}
-
-/// How long the reader of events waits before it looks whether anybody is left.
-const LOOK: Duration = Duration::from_secs(30);
-/// So many events are read at a time.
-const BATCH: usize = 256;
-
-/// Tells every session what happens, until the daemon stops.
-fn follow(bus: &Bus, all: &Weak<Hearing>) {
-    let filter = Filter { kinds: News::kinds(true).map(str::to_owned).collect(), ..Filter::default() };
-    let mut after = bus.last();
-    loop {
-        let read = bus.read(after, &filter, BATCH, LOOK, &|| false);
-        after = read.after;
-        let Some(all) = all.upgrade() else { return };
-        all.catch_up();
-        if read.closed {
-            return;
         }
     }
 }
@@ -591,9 +511,4 @@ fn events(pour: impl FnOnce(&mut Chunked<'_>) -> io::Result<()> + Send + 'static
     let mut response = Response::stream(EVENTS, Box::new(pour));
     response.headers.push_str(NO_CACHE);
     response
-}
-
-/// An outlet for what nobody wants to hear.
-fn nowhere() -> Out {
-    Stream::unread(None, 0)
 }

@@ -220,6 +220,11 @@ impl Backend for Link {
     fn session(&self) -> Option<String> {
         lock(&self.live).as_ref().map(|live| live.session.clone())
     }
+
+    fn binding(&self) -> String {
+        // It may be asked before anything else is.
+        self.live().map(|live| live.session.clone()).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 pub mod adapter;
 mod backend;
+mod calls;
 mod channel;
 pub mod demo;
 mod demo_offers;
@@ -13,10 +14,13 @@ mod dispatch;
 mod ears;
 mod era;
 mod fault;
+mod greeting;
 mod headers;
+mod hearing;
 mod http;
 mod lines;
 mod link;
+mod listening;
 mod members;
 mod news;
 mod options;
@@ -28,6 +32,7 @@ mod safe_names;
 mod session;
 pub mod stdio;
 mod streams;
+mod tasks;
 #[cfg(test)]
 mod testing;
 mod tools;

@@ -48,6 +48,13 @@ pub enum News {
         /// The session that the instance belongs to alone.
         session: Option<String>,
     },
+    /// A task is another than before.
+    Task {
+        /// Its id.
+        id: String,
+        /// Whose it is.
+        owner: String,
+    },
     /// A question of a server's is over, whoever answered it.
     Settled {
         /// The question's id.
@@ -72,7 +79,7 @@ pub struct Happened {
 }
 
 /// What every host may hear of.
-const OF_LISTS: [&str; 2] = ["tools.changed", "config.changed"];
+const OF_ALL: [&str; 3] = ["tools.changed", "config.changed", "task.changed"];
 
 /// What those may besides who are offered more than tools.
 const OF_OFFERS: [&str; 6] =
@@ -81,7 +88,7 @@ const OF_OFFERS: [&str; 6] =
 impl News {
     /// The kinds of the daemon's events that are news; fewer where the servers' own offers are not passed on.
     pub fn kinds(passthrough: bool) -> impl Iterator<Item = &'static str> {
-        OF_LISTS.into_iter().chain(OF_OFFERS.into_iter().filter(move |_| passthrough))
+        OF_ALL.into_iter().chain(OF_OFFERS.into_iter().filter(move |_| passthrough))
     }
 
     /// Every list may be another.
@@ -103,6 +110,10 @@ impl News {
             }
             "server.logged" => vec![News::Logged { server, record: data, session }],
             "server.started" => vec![News::Started { server, session }],
+            "task.changed" => match (data["task"].as_str(), data["owner"].as_str()) {
+                (Some(id), Some(owner)) => vec![News::Task { id: id.to_owned(), owner: owner.to_owned() }],
+                _ => Vec::new(),
+            },
             "elicit.closed" => match data["question"].as_str() {
                 Some(question) => vec![News::Settled { question: question.to_owned() }],
                 None => Vec::new(),
@@ -148,10 +159,10 @@ mod tests {
 
     #[test]
     fn the_kinds_of_news_are_kinds_of_events() {
-        assert_eq!(News::kinds(false).count(), 2);
+        assert_eq!(News::kinds(false).count(), 3);
         for kind in News::kinds(true) {
             assert!(crate::observe::kinds::of_word(kind).is_some(), "{kind}");
-            let event = json!({"seq": 1, "at": 2, "kind": kind, "server": "s", "uri": "u", "data": {"question": "q"}});
+            let event = json!({"seq": 1, "at": 2, "kind": kind, "server": "s", "uri": "u", "data": {"question": "q", "task": "t", "owner": ""}});
             assert!(!News::of(serde_json::from_value(event).unwrap()).is_empty(), "{kind}");
         }
         assert!(News::of(Happened { kind: "call.finished".into(), ..Happened::default() }).is_empty());

@@ -22,6 +22,10 @@ pub struct Options {
     pub wait: Duration,
     /// How long a host may keep a list, in the stateless era.
     pub ttl: Duration,
+    /// How long a task is kept at most.
+    pub task_ttl: Duration,
+    /// After how long a call is a task, in the stateless era.
+    pub task_after: Duration,
 }
 
 impl Options {
@@ -35,6 +39,8 @@ impl Options {
             instructions: settings.get(&settings::SERVE_INSTRUCTIONS),
             wait: settings.get(&settings::CATALOG_WAIT),
             ttl: settings.get(&settings::SERVE_LIST_TTL),
+            task_ttl: settings.get(&settings::SERVE_TASK_TTL),
+            task_after: settings.get(&settings::SERVE_TASK_AFTER),
         };
         // A setting has no other value than its words.
         let _ = options.set_mode(&settings.get(&settings::SERVE_MODE));

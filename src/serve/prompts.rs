@@ -46,8 +46,8 @@ pub fn get(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
         arguments: Map<String, Value>,
     }
     let wanted: Params = ask.params()?;
-    if let Some(first) = ask.resumed(session)? {
-        return answered(questions::settle(session, ask, first)).map(|text| ask.passed(&text));
+    if let Some(first) = ask.resumed(session, None)? {
+        return answered(questions::settle(session, ask, first, None)).map(|text| ask.passed(&text));
     }
     let target = find(session, ask, &wanted.name)?;
     let input = questions::offered(session, ask);
@@ -63,7 +63,7 @@ pub fn get(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
 pub fn answered(outcome: Result<Outcome>) -> Result<String, Fault> {
     match outcome {
         Ok(Outcome::Called(result)) => Ok(result.get().to_owned()),
-        Ok(Outcome::Asked(asked)) => Ok(asked.to_string()),
+        Ok(Outcome::Asked(asked) | Outcome::Begun(asked)) => Ok(asked.to_string()),
         Err(error) => Err(Fault::of(&error)),
     }
 }
@@ -73,7 +73,7 @@ fn perform(session: &Session, ask: &Ask<'_>, op: &str, given: &Value) -> Result<
     let answer = operation(op).and_then(|op| {
         let given = params(given)?;
         Ears::at_work(session, ask, server, || {
-            questions::settle(session, ask, session.backend.perform(op, &given, &ask.asked()))
+            questions::settle(session, ask, session.backend.perform(op, &given, &ask.asked()), None)
         })
     });
     answered(answer).map(|text| ask.passed(&text))

@@ -6,6 +6,7 @@ use super::backend::{Asked, params};
 use super::dispatch::Ask;
 use super::era::Era;
 use super::session::{Heard, Session};
+use super::tasks::{self, Wish};
 use super::upstreams::operation;
 use crate::error::{Error, Kind, Result};
 use crate::pool::Cancel;
@@ -24,6 +25,8 @@ pub enum Outcome {
     Called(Box<RawValue>),
     /// The host is to answer first, and to ask again: a result of the stateless era.
     Asked(Value),
+    /// It goes on as this task.
+    Begun(Value),
 }
 
 /// Answers to earlier questions, as a request of the stateless era brings them.
@@ -31,7 +34,7 @@ pub enum Outcome {
 #[serde(rename_all = "camelCase")]
 pub struct Retry {
     #[serde(default)]
-    input_responses: Map<String, Value>,
+    pub input_responses: Map<String, Value>,
     request_state: Option<String>,
 }
 
@@ -39,14 +42,24 @@ pub struct Retry {
 ///
 /// # Errors
 /// Those of the call; `InputRequired` when the host answers no such questions.
-pub fn settle(session: &Session, ask: &Ask<'_>, first: Result<Box<RawValue>>) -> Result<Outcome> {
+pub fn settle(
+    session: &Session,
+    ask: &Ask<'_>,
+    first: Result<Box<RawValue>>,
+    wish: Option<&Wish>,
+) -> Result<Outcome> {
     let mut outcome = first;
     // With a state they were for an earlier round, and are used up.
     let early = ask.params::<Retry>().ok().filter(|retry| retry.request_state.is_none());
     let mut early = early.map(|retry| retry.input_responses).filter(|answers| !answers.is_empty());
     loop {
         let error = match outcome {
-            Ok(result) => return Ok(Outcome::Called(result)),
+            Ok(result) => {
+                return Ok(match wish.and_then(|_| tasks::begun(&result)) {
+                    Some(task) => Outcome::Begun(task),
+                    None => Outcome::Called(result),
+                });
+            }
             Err(error) if error.kind() == Kind::InputRequired => error,
             Err(error) => return Err(error),
         };
@@ -64,16 +77,10 @@ pub fn settle(session: &Session, ask: &Ask<'_>, first: Result<Box<RawValue>>) ->
             if let Some(answers) = early.take()
                 && answer_all(session, ask, &questions, &answers)? > 0
             {
-                outcome = result(session, ask, task);
+                outcome = result(session, ask, task, wish);
                 continue;
             }
-            let requests: Map<String, Value> = questions
-                .iter()
-                .filter_map(|q| {
-                    let (method, params) = request(q);
-                    Some((key(q)?.to_owned(), json!({"method": method, "params": params})))
-                })
-                .collect();
+            let requests = requests(&questions.iter().collect::<Vec<_>>());
             // It changes from round to round: that of an earlier one is no use any more.
             let first = questions[0]["id"].as_str().unwrap_or_default();
             let state = format!("{task}{APART}{first}");
@@ -81,27 +88,50 @@ pub fn settle(session: &Session, ask: &Ask<'_>, first: Result<Box<RawValue>>) ->
                 json!({"resultType": "input_required", "inputRequests": requests, "requestState": state});
             return Ok(Outcome::Asked(result));
         }
-        for question in &questions {
-            let id = question["id"].as_str().unwrap_or_default();
-            let (method, params) = request(question);
-            let answer = match session.ask_host(ask, id, method, &params) {
-                Heard::Answer(Ok(answer)) => given(question, &answer).unwrap_or_else(nothing),
-                // A host that fails to answer has not declined: nobody was asked.
-                Heard::Answer(Err(_)) => nothing(),
-                Heard::Settled => continue,
-                Heard::Gone => {
-                    abandon(session, task);
-                    return Err(Error::new(Kind::Cancelled, "the host has gone"));
-                }
-            };
-            match answer_one(session, ask, id, answer) {
-                // Somebody else was quicker.
-                Err(error) if error.kind() == Kind::NotFound => {}
-                outcome => outcome?,
-            }
+        if !put(session, ask, &questions, None)? {
+            abandon(session, task);
+            return Err(Error::new(Kind::Cancelled, "the host has gone"));
         }
-        outcome = result(session, ask, task);
+        outcome = result(session, ask, task, wish);
     }
+}
+
+/// Puts questions to a host of the handshake era, one after another, and answers them with what it
+/// says; false when it has gone. `related` is said along with each.
+///
+/// # Errors
+/// That the daemon could not be told.
+pub fn put(session: &Session, ask: &Ask<'_>, questions: &[Value], related: Option<&Value>) -> Result<bool> {
+    for question in questions {
+        let id = question["id"].as_str().unwrap_or_default();
+        let (method, mut params) = request(question);
+        if let Some(related) = related.and_then(Value::as_object) {
+            let said = params["_meta"].as_object().cloned().unwrap_or_default();
+            params["_meta"] = said.into_iter().chain(related.clone()).collect::<Map<_, _>>().into();
+        }
+        let answer = match session.ask_host(ask, id, method, &params) {
+            Heard::Answer(Ok(answer)) => given(question, &answer).unwrap_or_else(nothing),
+            // A host that fails to answer has not declined: nobody was asked.
+            Heard::Answer(Err(_)) => nothing(),
+            Heard::Settled => continue,
+            Heard::Gone => return Ok(false),
+        };
+        match answer_one(session, ask, id, answer) {
+            // Somebody else was quicker.
+            Err(error) if error.kind() == Kind::NotFound => {}
+            outcome => outcome?,
+        }
+    }
+    Ok(true)
+}
+
+/// Questions as the stateless era asks them, by their keys.
+pub fn requests(questions: &[&Value]) -> Map<String, Value> {
+    let one = |question: &&Value| {
+        let (method, params) = request(question);
+        Some((key(question)?.to_owned(), json!({"method": method, "params": params})))
+    };
+    questions.iter().filter_map(one).collect()
 }
 
 /// Between the task and the first question of a round, in the state that a host brings back.
@@ -118,16 +148,21 @@ fn task_of(state: &str) -> Option<&str> {
 ///
 /// # Errors
 /// `NotFound` for a state that is not one of ours, or no longer.
-pub fn resume(session: &Session, ask: &Ask<'_>, retry: &Retry) -> Option<Result<Box<RawValue>>> {
+pub fn resume(
+    session: &Session,
+    ask: &Ask<'_>,
+    retry: &Retry,
+    wish: Option<&Wish>,
+) -> Option<Result<Box<RawValue>>> {
     let state = retry.request_state.as_deref()?;
-    Some(take_up(session, ask, state, &retry.input_responses))
+    Some(take_up(session, ask, (state, &retry.input_responses), wish))
 }
 
 fn take_up(
     session: &Session,
     ask: &Ask<'_>,
-    state: &str,
-    answers: &Map<String, Value>,
+    (state, answers): (&str, &Map<String, Value>),
+    wish: Option<&Wish>,
 ) -> Result<Box<RawValue>> {
     let task = task_of(state)
         .ok_or_else(|| Error::new(Kind::NotFound, "params.requestState is none that mcpx gave out"))?;
@@ -135,11 +170,14 @@ fn take_up(
     let row: Value = serde_json::from_str(row.get()).unwrap_or_default();
     let questions = row["questions"].as_array().map(Vec::as_slice).unwrap_or_default();
     answer_all(session, ask, questions, answers)?;
-    result(session, ask, task)
+    result(session, ask, task, wish)
 }
 
 /// Answers the questions that there is an answer to; how many.
-fn answer_all(
+///
+/// # Errors
+/// That the daemon could not be told.
+pub fn answer_all(
     session: &Session,
     ask: &Ask<'_>,
     questions: &[Value],
@@ -161,7 +199,7 @@ fn answer_all(
 }
 
 /// What the host can do.
-fn host(session: &Session, ask: &Ask<'_>) -> Value {
+pub fn host(session: &Session, ask: &Ask<'_>) -> Value {
     match &ask.era {
         Era::Handshake(_) => session.host().capabilities,
         Era::Stateless(envelope) => envelope.capabilities.clone(),
@@ -215,7 +253,7 @@ fn nothing() -> Value {
 }
 
 /// Whether a host answers such a question.
-fn can(host: &Value, question: &Value) -> bool {
+pub fn can(host: &Value, question: &Value) -> bool {
     if let Some(method) = question["method"].as_str() {
         let kind = method.split('/').next().unwrap_or_default();
         return host.get(kind).is_some_and(Value::is_object);
@@ -257,11 +295,26 @@ fn answer_one(session: &Session, ask: &Ask<'_>, id: &str, mut given: Value) -> R
     }
 }
 
-fn result(session: &Session, ask: &Ask<'_>, task: &str) -> Result<Box<RawValue>> {
-    let outcome =
-        session.backend.perform(operation("taskResult")?, &params(&json!({"id": task}))?, &ask.asked());
-    if outcome.is_err() && ask.cancel.is_cancelled() {
-        abandon(session, task);
+/// What came of a call that went on; a host that knows tasks waits no longer than for a call.
+fn result(session: &Session, ask: &Ask<'_>, task: &str, wish: Option<&Wish>) -> Result<Box<RawValue>> {
+    let perform =
+        |op: &str, given: Value| session.backend.perform(operation(op)?, &params(&given)?, &ask.asked());
+    let given = match wish {
+        Some(wish) => json!({"id": task, "waitMs": wish.after()}),
+        None => json!({"id": task}),
+    };
+    let outcome = perform("taskResult", given);
+    match &outcome {
+        Err(_) if ask.cancel.is_cancelled() => abandon(session, task),
+        // The call may have run into a limit of its own.
+        Err(error) if wish.is_some() && error.kind() == Kind::Timeout => {
+            let row = perform("task", json!({"id": task}))?;
+            let state: Value = serde_json::from_str(row.get()).unwrap_or_default();
+            if state["status"] == "working" {
+                return params(&json!({"task": state}));
+            }
+        }
+        Err(_) | Ok(_) => {}
     }
     outcome
 }

@@ -194,8 +194,8 @@ fn at_first<T>(
 /// What the server answers; that no server has it.
 pub fn read(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     let uri = ask.params::<OfUri>()?.uri;
-    if let Some(first) = ask.resumed(session)? {
-        let text = answered(questions::settle(session, ask, first))?;
+    if let Some(first) = ask.resumed(session, None)? {
+        let text = answered(questions::settle(session, ask, first, None))?;
         let server = unwrap(&uri).map(|(server, _)| server);
         let shown = server.and_then(|server| renamed(&text, &server));
         return Ok(ask.kept(&shown.unwrap_or(text)));
@@ -205,7 +205,7 @@ pub fn read(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
         let given = params(&json!({"server": server, "uri": own, "input": input}))?;
         let op = operation("readResource")?;
         Ears::at_work(session, ask, server, || {
-            questions::settle(session, ask, session.backend.perform(op, &given, &ask.asked()))
+            questions::settle(session, ask, session.backend.perform(op, &given, &ask.asked()), None)
         })
     })?;
     let mut text = answered(Ok(outcome))?;

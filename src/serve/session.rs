@@ -332,7 +332,8 @@ impl Session {
     pub fn listen(&self, ask: &Ask<'_>, wanted: Value, watches: Vec<Watch>) -> Vec<Watch> {
         let (send, wake) = std::sync::mpsc::channel::<()>();
         let id = ask.request.id.clone();
-        self.ears.add(Listener { id: id.clone(), wanted, watches, out: ask.out.clone() });
+        let (era, out) = (ask.era.clone(), ask.out.clone());
+        self.ears.add(Listener { id: id.clone(), wanted, era, watches, out });
         let ended = send.clone();
         let _left = ask.cancel.on_cancel(move || {
             let _ = send.send(());

@@ -83,6 +83,8 @@ pub fn options() -> Options {
         instructions: String::new(),
         wait: Duration::ZERO,
         ttl: Duration::from_secs(1),
+        task_ttl: Duration::from_secs(600),
+        task_after: Duration::ZERO,
     }
 }
 

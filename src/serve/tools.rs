@@ -15,7 +15,7 @@ pub const PREFIX: &str = "mcpx_";
 
 /// Parameters that the session gives, and a model has no word in: who calls, and
 /// which servers there are for it.
-const SUPPLIED: [&str; 12] = [
+const SUPPLIED: [&str; 14] = [
     "context",
     "selection",
     "profile",
@@ -30,6 +30,9 @@ const SUPPLIED: [&str; 12] = [
     "hooks",
     // What a host answers is what it said of itself.
     "input",
+    // A host says by its own means that it wants a task.
+    "task",
+    "untilOver",
 ];
 
 /// Where a tool's schema has its records.

@@ -220,6 +220,14 @@ pub fn fit_handshake(tool: &mut Value) {
     }
 }
 
+/// What goes along with a call besides its arguments.
+pub struct Extras {
+    /// What the host answers when the server asks.
+    pub input: Value,
+    /// How it is to be a task.
+    pub task: Option<Value>,
+}
+
 /// Calls a tool; the result is the server's own, whole.
 ///
 /// # Errors
@@ -228,7 +236,7 @@ pub fn call(
     backend: &dyn Backend,
     target: &Target,
     arguments: Option<&RawValue>,
-    input: &Value,
+    more: &Extras,
     asked: &Asked<'_>,
 ) -> Result<Box<RawValue>> {
     #[derive(serde::Serialize)]
@@ -237,10 +245,12 @@ pub fn call(
         tool: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<&'a RawValue>,
-        /// What the host answers when the server asks.
         input: &'a Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task: Option<&'a Value>,
     }
-    let call = Call { server: &target.server, tool: &target.name, arguments, input };
+    let Extras { input, task } = more;
+    let call = Call { server: &target.server, tool: &target.name, arguments, input, task: task.as_ref() };
     backend.perform(operation("call")?, &params(&call)?, asked)
 }
 

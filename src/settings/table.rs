@@ -107,6 +107,8 @@ pub static ALL: &[&dyn Declared] = &[
     &SERVE_INSTRUCTIONS,
     &SERVE_LIST_TTL,
     &SERVE_HISTORY,
+    &SERVE_TASK_AFTER,
+    &SERVE_TASK_TTL,
     &EXEC_WHERE,
     &EXEC_ENABLED,
     &EXEC_CONCURRENCY,

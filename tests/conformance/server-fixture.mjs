@@ -96,7 +96,55 @@ async function elicit(request, requestedSchema, message = "Please answer") {
 
 const choices = (key, ...pairs) => pairs.map(([value, title]) => ({ [key]: value, title }));
 
+/** Long enough to become a task where calls do (`serve.taskAfter`). */
+const work = () => pause(1200);
+
+/** What the scenarios of the tasks extension call. */
+const jobs = {
+  greet: { run: ({ name }) => text(`Hello, ${name}!`) },
+  slow_compute: {
+    run: async ({ seconds, label }) => {
+      await pause(seconds * 1200);
+      return text(`Computed ${label}`);
+    },
+  },
+  failing_job: {
+    run: async () => {
+      await work();
+      return { ...text("The job failed"), isError: true };
+    },
+  },
+  protocol_error_job: {
+    run: async () => {
+      await work();
+      throw new Fault(-32603, "The job broke off");
+    },
+  },
+  confirm_delete: {
+    run: async ({ filename }, request) => {
+      if (!request.responses.confirm) await work();
+      const { confirm } = await request.askAll({ confirm: form(`Delete ${filename}?`, "confirm", "boolean") });
+      return text(`${filename}: ${confirm.content?.confirm}`);
+    },
+  },
+  multi_input: {
+    run: async (_, request) => {
+      if (!request.responses.one) await work();
+      const answers = await request.askAll({ one: form("Who?", "name"), two: form("Who else?", "name") });
+      return text(`${answers.one.content?.name} and ${answers.two.content?.name}`);
+    },
+  },
+  test_tool_with_task: {
+    run: async (_, request) => {
+      const { user_name } = await request.askAll({ user_name: form("What is your name?", "name") });
+      await work();
+      return text(`Hello, ${user_name.content?.name}!`);
+    },
+  },
+};
+
 const tools = {
+  ...jobs,
   test_simple_text: {
     run: () => text("This is a simple text response for testing."),
   },

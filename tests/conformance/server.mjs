@@ -28,7 +28,7 @@ function mcpx(...args) {
 /** Starts a daemon whose server speaks this revision; where it is, and its token. */
 function start(protocol) {
   const server = { command: execPath, args: [join(here, "server-fixture.mjs")], mcpx: { protocol } };
-  const serve = { mode: "passthrough", names: "plain" };
+  const serve = { mode: "passthrough", names: "plain", taskAfter: "500ms" };
   writeFileSync(join(home, ".mcpx.json"), JSON.stringify({ mcpServers: { fixture: server }, serve }));
   mcpx("refresh");
   const state = join(home, ".local/state/mcpx");
@@ -57,11 +57,18 @@ function proxy({ endpoint, token }) {
   return new Promise((ready) => server.listen(0, "127.0.0.1", () => ready(server)));
 }
 
-/** Runs what a revision requires; the exit code. */
-function run(revision, url) {
+/** What each revision requires. */
+const required = (revision) => ["--requirements", revision];
+/** What the tasks extension has besides, which no revision requires. */
+const extension = ["lifecycle", "capability-negotiation", "wire-fields", "request-state-removal", "mrtr-input"]
+  .concat(["request-headers", "dispatch-and-envelope", "required-task-error", "mrtr-composition"])
+  .map((name) => ["--scenario", `tasks-${name}`]);
+
+/** Runs scenarios; the exit code. */
+function run(revision, url, scenarios) {
   const known = join(here, `server-expected-${revision}.yml`);
   const results = join(home, revision);
-  const args = [suite, "server", "--url", url, "--requirements", revision];
+  const args = [suite, "server", "--url", url, ...scenarios];
   const child = spawn(execPath, [...args, "--expected-failures", known, "-o", results], {
     stdio: ["ignore", "inherit", "inherit"],
     env: { ...env, NO_COLOR: "1" },
@@ -77,7 +84,9 @@ try {
     stdout.write(`== ${revision}\n`);
     const listening = await proxy(start(revision));
     try {
-      code = (await run(revision, `http://127.0.0.1:${listening.address().port}/mcp`)) || code;
+      const url = `http://127.0.0.1:${listening.address().port}/mcp`;
+      const all = [required(revision), ...(revision === "2026-07-28" ? extension : [])];
+      for (const scenarios of all) code = (await run(revision, url, scenarios)) || code;
     } finally {
       listening.closeAllConnections();
       listening.close();

@@ -1,7 +1,7 @@
 //! Completion and the manual page: what mcpx answers to the shells' scripts, and the scripts in the
 //! shells themselves. Nothing that completes may start a daemon or a server.
 
-use crate::harness::{World, tools};
+use crate::harness::{Runtime, World, tools};
 use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -131,6 +131,44 @@ fn zsh_completes() {
     assert_eq!(complete("mcpx call demo.ec").unwrap(), "mcpx call demo.echo");
     assert_eq!(complete("mcpx ls --color=ne").unwrap(), "mcpx ls --color=never");
     assert_eq!(complete("mcpx settings get pool.callT").unwrap(), "mcpx settings get pool.callTimeout");
+}
+
+/// What a grammar of PowerShell says of a script: its faults, and the commands that it calls.
+fn parsed(script: &str) -> (Vec<String>, Vec<String>) {
+    use std::io::Write;
+    let grammar = tools::installed("node_modules/@vscode/tree-sitter-wasm/wasm");
+    let mut child = Command::new(Runtime::Node22.path())
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shells/powershell.cjs"))
+        .arg(grammar)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{:?}", output.status);
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let list = |key: &str| serde_json::from_value(said[key].clone()).unwrap();
+    (list("faults"), list("commands"))
+}
+
+#[test]
+fn the_script_for_powershell_is_powershell() {
+    let script = World::new().mcpx(["completions", "powershell"]).run().stdout();
+    let (faults, commands) = parsed(&script);
+    assert_eq!(faults, Vec::<String>::new());
+    for command in ["Register-ArgumentCompleter", "Where-Object", "Select-Object"] {
+        assert!(commands.iter().any(|c| c == command), "{command}: {commands:?}");
+    }
+    // The grammar would have found a fault.
+    for (part, instead) in [
+        ("ForEach-Object {", "ForEach-Object"),
+        ("'ParameterValue'", "'ParameterValue"),
+        ("elseif (", "elseif"),
+    ] {
+        assert!(script.contains(part), "{part}");
+        assert_ne!(parsed(&script.replacen(part, instead, 1)).0, Vec::<String>::new(), "{part}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What mcpx does around a script: its console, what is set to run before and
 //! after it, and where errors are said to be.
 
-use crate::harness::{Runtime, World};
+use crate::harness::{Runtime, World, tools};
 use serde_json::{Value, json};
 
 const RUNTIMES: [Runtime; 4] = [Runtime::Deno, Runtime::Bun, Runtime::Node22, Runtime::Node26];
@@ -107,6 +107,42 @@ fn a_program_that_prints_for_ever_ends_with_its_reader() {
             assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{runtime:?} {console}");
             let status = std::fs::read_to_string(world.dir().join("status")).unwrap();
             assert_eq!(status, "141\n", "{runtime:?} {console} {redirect}");
+        }
+        world.wait_gone(runtime.name());
+    }
+}
+
+#[test]
+fn what_a_program_prints_in_several_ways_keeps_its_order() {
+    let code = r#"
+        emit("first");
+        if (globalThis.process?.stdout) process.stdout.write("by itself\n");
+        emit("y".repeat(1 << 20));
+        return "last";
+    "#;
+    for runtime in RUNTIMES {
+        let world = World::demo().with(runtime);
+        std::fs::write(world.dir().join("code"), code).unwrap();
+        // Onto a pipe whose writer is not made to wait, too.
+        let python = tools::python();
+        let impatient = format!(
+            "{} -c 'import os, sys; os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])' ",
+            python.display()
+        );
+        for before in ["", &impatient] {
+            let line = format!("{before}{} exec - <code | cat", env!("CARGO_BIN_EXE_mcpx"));
+            let output = std::process::Command::new("sh")
+                .args(["-c", &line])
+                .current_dir(world.dir())
+                .env_clear()
+                .envs(world.environment())
+                .output()
+                .unwrap();
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            let lines: Vec<&str> = stdout.lines().collect();
+            assert_eq!(lines.len(), 4, "{runtime:?}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!([lines[0], lines[1], lines[3]], ["\"first\"", "by itself", "last"], "{runtime:?}");
+            assert_eq!(lines[2].len(), (1 << 20) + 2, "{runtime:?}");
         }
         world.wait_gone(runtime.name());
     }

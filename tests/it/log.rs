@@ -189,3 +189,18 @@ fn the_log_is_followed_as_it_grows() {
     let output = following.wait();
     assert_eq!((output.status, output.json_lines().len()), (130, 6), "{output}");
 }
+
+#[test]
+fn a_daemon_of_one_command_keeps_to_the_level() {
+    let world = World::demo();
+    let call = |level: &str| {
+        world
+            .mcpx(["call", "demo.echo", "text=x", "--no-daemon", "--log-level", level])
+            .stdout("x\n")
+            .check();
+    };
+    call("error");
+    assert_eq!(world.mcpx(["--json", "log"]).run().json_lines(), Vec::<Value>::new());
+    call("info");
+    records(&world, &["--event", "call.finished"], 1);
+}

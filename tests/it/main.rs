@@ -59,6 +59,7 @@ mod serve_hosts;
 mod serve_http;
 mod serve_offers;
 mod serve_questions;
+mod serve_tasks;
 mod servers;
 mod sessions;
 mod settings;

@@ -13,6 +13,13 @@ pub(super) const INPUT: Param = body(field(
      those of the task",
 ));
 
+/// The caller rather gets a task than waits for long.
+pub(super) const TASK: Param = body(field(
+    "task",
+    Shape::Record(&r::TASK_WISH),
+    "answer with `{task}` instead, once it takes longer than `afterMs`, and go on with it; see `tasks`",
+));
+
 /// In the order of the documentation.
 pub(super) static TABLE: &[Operation] = &[
     Operation {
@@ -35,6 +42,7 @@ pub(super) static TABLE: &[Operation] = &[
                 "how long to wait for the answer, in milliseconds; the server's own limit when absent, none when 0",
             )),
             INPUT,
+            TASK,
         ],
         returns: Returns::Record(&r::CALLED),
         mutates: true,

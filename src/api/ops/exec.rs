@@ -46,6 +46,7 @@ pub(super) static TABLE: &[Operation] = &[Operation {
         body(field("hooks", Shape::Record(&r::HOOKS), "commands to run before and after it")),
         body(field("settings", Shape::Object, "call settings, as in the header `X-Mcpx-Settings`")),
         body(field("context", Shape::Record(&r::CONTEXT), "who asks, instead of single fields")),
+        super::calls::TASK,
     ],
     returns: Returns::Record(&r::RAN),
     mutates: true,

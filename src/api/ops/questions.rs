@@ -81,7 +81,9 @@ pub(super) static TABLE: &[Operation] = &[
         words: &["task", "list"],
         tool: "tasks",
         help: "the calls that go on although their caller was answered",
-        doc: "A result is kept for `elicit.keep` after it came.",
+        doc: "A call goes on as a task when its server asks something, or because its caller wanted that (`task` of \
+              `call` and of `exec`). A result is kept for `elicit.keep` after it came, or for as long as was wanted. \
+              What an `owner` wanted is cancelled when the session of that key ends.",
     },
     Operation {
         id: Id::Task,
@@ -110,6 +112,7 @@ pub(super) static TABLE: &[Operation] = &[
                 Shape::Integer,
                 "how long to wait for it, in milliseconds; until it is there when absent",
             ),
+            in_query("untilOver", Shape::Boolean, "wait on while the server asks: somebody else answers"),
         ],
         returns: Returns::Record(&r::CALLED),
         mutates: false,
@@ -118,7 +121,7 @@ pub(super) static TABLE: &[Operation] = &[
         words: &["task", "result"],
         tool: "task_result",
         help: "the result of a task's call",
-        doc: "Answers as `call` does: with the result, with the error, or with `202` and `inputRequired` when the \
+        doc: "Answers as the operation does that the task is: with the result, with the error, or with `202` and `inputRequired` when the \
               server asks something; `timeout` when it is not over within `waitMs`.",
     },
     Operation {

@@ -92,6 +92,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         context: cx.context()?,
         timeout_ms: timeout_ms(world)?,
         input: None,
+        task: None,
     };
     let what = format!("calling {}.{}", request.server, request.tool);
     let progress = if cx.inv.has("quiet") { Progress::none() } else { Progress::start(&what) };

@@ -3,11 +3,13 @@
 //! reads them in parallel, `query` and `chain` answer questions, `past` gives back
 //! events, and `stats` counts. The files are the truth; nothing is kept beside them.
 
+mod census;
 pub mod chain;
 mod follow;
 mod journal;
 mod line;
 mod past;
+mod places;
 mod query;
 mod record;
 mod redact;

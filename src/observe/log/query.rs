@@ -63,6 +63,7 @@ impl Default for Query {
 }
 
 /// A query made ready: what the bytes of a line must hold to be worth a closer look.
+#[derive(Clone)]
 pub(super) struct Ready {
     query: Query,
     /// A line has one of these; empty when any line may do.
@@ -72,6 +73,7 @@ pub(super) struct Ready {
 }
 
 /// An event or a family of events, as lines have it.
+#[derive(Clone)]
 struct Wanted {
     start: Vec<u8>,
     whole: bool,

@@ -2,6 +2,7 @@
 //! by their shape, the slowest calls, and the volume over time. Percentiles are
 //! exact. Knows nothing of how a report is shown.
 
+use super::census::{Census, Chosen, Numbers};
 use super::journal::Spawn;
 use super::query::{Query, Ready};
 use super::scan::{self, Piece, Snapshot, Task};
@@ -12,6 +13,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// So many groups are counted in full at once. Where there are more, those that will be shown are found first.
+const GROUPS: usize = if cfg!(test) { 50 } else { 50_000 };
 
 /// How a column is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,32 +177,88 @@ pub fn report(
     let (since, until) = (query.since.max(begun), query.until.min(ended));
     let ready = Query { events: about.events(), ..query.clone() }.ready();
     let step = round_to(until.saturating_sub(since));
-    let counting = Arc::new(Counting { about, ready, step, limit, tally: Mutex::default() });
+    let asked = Asked { about, step, limit };
+    let run = |tally: Tally, most: usize| -> io::Result<(Tally, bool)> {
+        let counting = Arc::new(Counting { asked, ready: ready.clone(), most, tally: Mutex::new(tally) });
+        scan::run(snapshot, query.since, query.until, &counting, spawn)?;
+        let mut tally = counting.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = tally.groups() <= most;
+        Ok((std::mem::take(&mut *tally), whole))
+    };
+    // Whoever wants every row gets every row, at its price.
+    let most = if limit > GROUPS { usize::MAX } else { GROUPS };
+    let (tally, whole) = run(Tally::default(), most)?;
+    if whole {
+        return Ok(tally.report(about, limit));
+    }
+    drop(tally);
+    let counting = Arc::new(Counted {
+        asked,
+        ready: ready.clone(),
+        numbers: Numbers::default(),
+        census: Mutex::default(),
+    });
     scan::run(snapshot, query.since, query.until, &counting, spawn)?;
-    let tally = std::mem::take(&mut *counting.tally.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(tally.report(about, limit))
+    let census = std::mem::take(&mut *counting.census.lock().unwrap_or_else(PoisonError::into_inner));
+    let chosen: Arc<(Numbers, Chosen)> = Arc::new((counting.numbers.clone(), census.choose(limit)));
+    Ok(run(Tally::of(&chosen), usize::MAX)?.0.report(about, limit))
 }
 
+/// What is counted, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub about: About,
+    /// Of volume a group is so many milliseconds.
+    pub step: u64,
+    /// So many of the slowest matter.
+    pub limit: usize,
+}
+
+/// Counts in full, as long as there are not too many groups.
 struct Counting {
-    about: About,
+    asked: Asked,
     ready: Ready,
-    step: u64,
-    limit: usize,
+    most: usize,
     tally: Mutex<Tally>,
 }
 
 impl Task for Counting {
     fn wants(&self, _: &Piece) -> bool {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner).groups() <= self.most
+    }
+    fn take(&self, _: &Piece, lines: &[u8]) {
+        let mut own = self.tally.lock().unwrap_or_else(PoisonError::into_inner).another();
+        for line in self.ready.candidates(lines) {
+            if let Some(line) = self.ready.takes(line) {
+                own.add(&line, self.asked);
+            }
+        }
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner).merge(own, self.asked.limit);
+    }
+}
+
+/// Counts the records of each group and nothing else.
+struct Counted {
+    asked: Asked,
+    ready: Ready,
+    numbers: Numbers,
+    census: Mutex<Census>,
+}
+
+impl Task for Counted {
+    fn wants(&self, _: &Piece) -> bool {
         true
     }
     fn take(&self, _: &Piece, lines: &[u8]) {
-        let mut own = Tally::default();
+        let (mut own, mut keys) = (Census::default(), Tally::default());
         for line in self.ready.candidates(lines) {
-            if let Some(line) = self.ready.takes(line) {
-                own.add(&line, self.about, self.step, self.limit);
+            if let Some(line) = self.ready.takes(line)
+                && let Some(key) = keys.key(&line, self.asked)
+            {
+                own.count(self.numbers.of(key));
             }
         }
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner).merge(own, self.limit);
+        self.census.lock().unwrap_or_else(PoisonError::into_inner).merge(own);
     }
 }
 
@@ -274,6 +334,35 @@ mod tests {
             let absent: Vec<&str> =
                 about.columns().iter().map(|c| c.0).filter(|key| first.get(key).is_none()).collect();
             assert_eq!(absent, Vec::<&str>::new(), "{word}");
+        }
+    }
+
+    #[test]
+    fn of_many_groups_those_that_are_shown_are_counted_as_if_there_were_few() {
+        let dir = Scratch::new();
+        let mut text = String::new();
+        // Some sessions have several records, most have one, and they are mixed over several pieces.
+        for n in 0..3000_u64 {
+            let session = if n % 5 == 0 { n % 35 } else { n * 7919 % 3000 };
+            let _ = writeln!(
+                text,
+                "{{\"at\":{},\"event\":\"call.finished\",\"daemon\":\"d\",\"server\":\"a\",\"tool\":\"t{}\",\"instance\":\"i{session}\",\"session\":\"s{session}\",\"call\":\"d.{n}\",\"ms\":{n},\"outcome\":\"ok\"}}",
+                1_000_000 + n,
+                n % 9,
+            );
+        }
+        std::fs::write(dir.path().join("0000001000000.jsonl"), text).unwrap();
+        let snapshot = Arc::new(Snapshot::take(dir.path()).unwrap());
+        for about in [About::Sessions, About::Instances, About::Calls] {
+            let of = |limit| report(&snapshot, about, &Query::default(), limit, thread).unwrap();
+            let all = of(usize::MAX);
+            for limit in [1, 7, 8, 40] {
+                let few = of(limit);
+                let shown = limit.min(all.rows.len());
+                assert_eq!(few.rows, all.rows[..shown], "{about:?} {limit}");
+                assert_eq!(few.more, all.rows.len() - shown);
+                assert_eq!((few.since, few.until), (all.since, all.until));
+            }
         }
     }
 }

@@ -3,13 +3,16 @@
 //! that falls into a group that there is costs no memory of its own but its
 //! duration. Knows nothing of files.
 
+use super::census::{Chosen, Fate, Numbers};
 use super::line::{Line, number, place};
-use super::stats::{About, Report};
+use super::places::{Names, Set};
+use super::stats::{About, Asked, Report};
 use super::template::template;
 use super::text::text_of;
 use crate::observe::kinds;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// So many places are named for one shape of error.
 const PLACES: usize = 5;
@@ -42,13 +45,14 @@ struct Group {
     failures: u64,
     first: u64,
     last: u64,
-    /// Servers and tools, as keys.
-    places: BTreeSet<Vec<u8>>,
+    /// Servers and tools, by their numbers.
+    places: Set,
     example: String,
 }
 
 impl Group {
-    fn merge(&mut self, other: Group) {
+    /// Adds another; `numbers` says what its places are here.
+    fn merge(&mut self, other: Group, numbers: &[u32]) {
         self.records += other.records;
         self.calls += other.calls;
         self.errors += other.errors;
@@ -59,7 +63,9 @@ impl Group {
         self.starts += other.starts;
         self.failures += other.failures;
         self.first = if self.first == 0 { other.first } else { self.first.min(other.first) };
-        self.places.extend(other.places);
+        for place in other.places.numbers() {
+            self.places.insert(numbers.get(place as usize).copied().unwrap_or(place));
+        }
         if other.last >= self.last {
             self.example = other.example;
         }
@@ -90,50 +96,83 @@ pub(super) struct Tally {
     /// By what is asked for: its parts as they are written, put apart.
     groups: HashMap<Vec<u8>, Group>,
     slowest: Vec<Slow>,
+    /// The servers and tools that groups speak of.
+    names: Names,
     first: u64,
     last: u64,
+    /// The groups that are to be counted, where that is not all of them.
+    chosen: Option<Arc<(Numbers, Chosen)>>,
+    /// Of those that are here the ones that others may push out.
+    tied: BTreeSet<Vec<u8>>,
     /// The key of the line at hand.
     key: Vec<u8>,
 }
 
 impl Tally {
-    /// Counts a line. Volume is by steps of time, in milliseconds; of the slowest there are at most so many.
-    pub fn add(&mut self, line: &Line, about: About, step: u64, limit: usize) {
-        let at = line.at;
-        let word = line.event.strip_prefix(b"\"").and_then(|e| e.strip_suffix(b"\"")).unwrap_or_default();
-        let called = word == kinds::CALL_FINISHED.word.as_bytes();
-        let ms = std::str::from_utf8(line.ms).ok().and_then(|ms| ms.parse::<f64>().ok()).unwrap_or(0.0);
-        let failed = called && line.outcome != b"\"ok\"";
+    /// One that counts only the groups that are chosen.
+    pub fn of(chosen: &Arc<(Numbers, Chosen)>) -> Tally {
+        Tally { chosen: Some(chosen.clone()), ..Tally::default() }
+    }
+
+    /// An empty one that counts the same.
+    pub fn another(&self) -> Tally {
+        Tally { chosen: self.chosen.clone(), ..Tally::default() }
+    }
+
+    /// How many groups it has.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The key of the group that a line falls into, if it falls into one.
+    pub fn key(&mut self, line: &Line, Asked { about, step, .. }: Asked) -> Option<&[u8]> {
+        let called = is(line, kinds::CALL_FINISHED.word);
         match about {
             About::Calls => self.key_of(&[line.server, line.tool]),
             About::Servers => self.key_of(&[line.server]),
             About::Instances => self.key_of(&[line.server, line.instance, line.daemon]),
             About::Sessions => self.key_of(&[line.session]),
-            About::Volume => self.key_of(&[&(at / step * step).to_be_bytes()]),
-            About::Errors if called && !failed => return,
+            About::Volume => self.key_of(&[&(line.at / step * step).to_be_bytes()]),
+            About::Errors if called && line.outcome == OK => return None,
             About::Errors => {
                 let shape = template(&text_of(line.message));
                 self.key_of(&[if called { line.outcome } else { line.event }, shape.as_bytes()]);
             }
-            About::Slowest => {
-                self.span(at, at);
-                return self.slow(pack(ms), limit, || {
-                    json!({
-                        "ms": ms, "tool": place(line.server, line.tool), "outcome": text_of(line.outcome),
-                        "at": at, "session": text_of(line.session), "call": text_of(line.call),
-                    })
-                });
-            }
+            About::Slowest => return None,
+        }
+        Some(&self.key)
+    }
+
+    /// Counts a line. Volume is by steps of time, in milliseconds; of the slowest there are at most so many.
+    pub fn add(&mut self, line: &Line, asked: Asked) {
+        let (at, about) = (line.at, asked.about);
+        let called = is(line, kinds::CALL_FINISHED.word);
+        let ms = std::str::from_utf8(line.ms).ok().and_then(|ms| ms.parse::<f64>().ok()).unwrap_or(0.0);
+        let failed = called && line.outcome != OK;
+        if about == About::Slowest {
+            self.span(at, at);
+            return self.slow(pack(ms), asked.limit, || {
+                json!({
+                    "ms": ms, "tool": place(line.server, line.tool), "outcome": text_of(line.outcome),
+                    "at": at, "session": text_of(line.session), "call": text_of(line.call),
+                })
+            });
+        }
+        if self.key(line, asked).is_none() {
+            return;
         }
         self.span(at, at);
         if !self.groups.contains_key(&self.key) {
+            if self.fate(&self.key) == Fate::Left {
+                return;
+            }
             self.groups.insert(self.key.clone(), Group { first: at, ..Group::default() });
         }
         let Some(group) = self.groups.get_mut(&self.key) else { return };
         group.last = group.last.max(at);
         group.records += 1;
-        group.starts += u64::from(word == kinds::SERVER_STARTED.word.as_bytes());
-        group.failures += u64::from(word == kinds::SERVER_FAILED.word.as_bytes());
+        group.starts += u64::from(is(line, kinds::SERVER_STARTED.word));
+        group.failures += u64::from(is(line, kinds::SERVER_FAILED.word));
         if called {
             group.calls += 1;
             group.errors += u64::from(failed);
@@ -144,9 +183,7 @@ impl Tally {
         }
         if matches!(about, About::Sessions | About::Errors) {
             let place = keyed(&mut self.key, &[line.server, line.tool]);
-            if !group.places.contains(place) {
-                group.places.insert(place.clone());
-            }
+            group.places.insert(self.names.number(place));
         }
         if about == About::Errors {
             group.example = text_of(line.message).into_owned();
@@ -175,10 +212,35 @@ impl Tally {
     /// Adds what another thread counted.
     pub fn merge(&mut self, other: Tally, limit: usize) {
         self.span(other.first, other.last);
+        let numbers = self.names.taken_in(&other.names);
         for (key, group) in other.groups {
-            self.groups.entry(key).or_default().merge(group);
+            if self.groups.contains_key(&key) || self.makes_room(&key) {
+                self.groups.entry(key).or_default().merge(group, &numbers);
+            }
         }
         other.slowest.into_iter().for_each(|(packed, row)| self.slow(packed, limit, || row));
+    }
+
+    /// What becomes of a group.
+    fn fate(&self, key: &[u8]) -> Fate {
+        self.chosen.as_ref().map_or(Fate::Shown, |chosen| chosen.1.fate(chosen.0.of(key)))
+    }
+
+    /// Whether a group that is new here is taken in. Of those with just enough records only the first
+    /// are: one that is left out stays out, as there are enough before it.
+    fn makes_room(&mut self, key: &[u8]) -> bool {
+        if self.fate(key) != Fate::Tied {
+            return true;
+        }
+        let room = self.chosen.as_ref().map_or(usize::MAX, |chosen| chosen.1.room);
+        if self.tied.len() >= room {
+            if self.tied.last().is_none_or(|last| last.as_slice() <= key) {
+                return false;
+            }
+            let last = self.tied.pop_last().unwrap_or_default();
+            self.groups.remove(&last);
+        }
+        self.tied.insert(key.to_owned())
     }
 
     /// The rows.
@@ -191,13 +253,23 @@ impl Tally {
             most.0.cmp(&most.1).then_with(|| a.0.cmp(&b.0))
         });
         let over = groups.len().saturating_sub(limit);
+        let left = self.chosen.as_ref().map_or(over, |chosen| chosen.1.groups().saturating_sub(limit));
         // Of a long time the latest part matters most.
         let kept = if about == About::Volume { groups.split_off(over) } else { groups };
         let mut rows: Vec<Value> =
-            kept.into_iter().take(limit).map(|(key, group)| row(about, &key, group)).collect();
+            kept.into_iter().take(limit).map(|(key, group)| row(about, &key, group, &self.names)).collect();
         rows.extend(self.slowest.into_iter().map(|(_, row)| row));
-        Report { about: word, since: self.first, until: self.last, rows, more: over }
+        Report { about: word, since: self.first, until: self.last, rows, more: left }
     }
+}
+
+/// The outcome of a call that went well, as it is written.
+const OK: &[u8] = b"\"ok\"";
+
+/// Whether a line is about this event.
+fn is(line: &Line, word: &str) -> bool {
+    let event = line.event.strip_prefix(b"\"").and_then(|e| e.strip_suffix(b"\""));
+    event == Some(word.as_bytes())
 }
 
 fn keyed<'a>(key: &'a mut Vec<u8>, parts: &[&[u8]]) -> &'a Vec<u8> {
@@ -217,7 +289,7 @@ fn place_of(key: &[u8]) -> String {
     place(parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }
 
-fn row(about: About, key: &[u8], mut group: Group) -> Value {
+fn row(about: About, key: &[u8], mut group: Group, names: &Names) -> Value {
     let mut parts = key.splitn(3, |b| *b == APART);
     let mut part = || text_of(parts.next().unwrap_or_default());
     let mut row = Map::new();
@@ -230,7 +302,9 @@ fn row(about: About, key: &[u8], mut group: Group) -> Value {
             let shape = key.iter().position(|b| *b == APART).map_or(key.len(), |at| at + 1);
             put("template", String::from_utf8_lossy(&key[shape..]).into());
             let more = group.places.len().saturating_sub(PLACES);
-            let mut places: Vec<String> = group.places.iter().take(PLACES).map(|p| place_of(p)).collect();
+            let mut keys: Vec<&[u8]> = group.places.numbers().into_iter().map(|n| names.key(n)).collect();
+            keys.sort_unstable();
+            let mut places: Vec<String> = keys.into_iter().take(PLACES).map(place_of).collect();
             if more > 0 {
                 places.push(format!("and {more} more"));
             }

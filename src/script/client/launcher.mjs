@@ -24,13 +24,17 @@ function globals(namespaces) {
 
 /** Makes writing to a pipe wait, so that a script that exits in the middle loses nothing (node writes pipes later). */
 function blockingOutput() {
+  // Before node 20.16 there is no way to files that does not load more than the streams do.
+  if (process.getBuiltinModule) state.unmade = new Set();
   for (const stream of ["stdout", "stderr"]) {
     const { get } = Object.getOwnPropertyDescriptor(process, stream) ?? {};
     if (!get) continue;
+    state.unmade?.add(stream);
     Object.defineProperty(process, stream, {
       configurable: true,
       enumerable: true,
       get() {
+        state.unmade?.delete(stream);
         const value = get.call(process);
         Object.defineProperty(process, stream, { configurable: true, enumerable: true, writable: true, value });
         value._handle?.setBlocking?.(true);
@@ -368,22 +372,28 @@ async function through(around, entry, evaluate, body) {
   entryFile = entry;
   takeConsole(around?.plain === true);
   waiting = true;
-  const aside = async (name, names, values) => {
-    if (around?.[name] === undefined) return;
-    await (await compile(program(around[name], `<${name}>`, names), entry, evaluate))(...values);
-  };
-  if (around?.onError !== undefined) failed = (error) => aside("onError", ["error"], [error]);
   try {
-    await aside("before", [], []);
-    await beside(around?.prefix, "<prefix>");
-    const value = await body();
-    await beside(around?.suffix, "<suffix>");
-    await aside("onSuccess", ["result"], [value]);
-    result(value);
+    // Nearly every script has nothing around it, and each step to wait for costs it time.
+    result(around ? await surrounded(around, entry, evaluate, body) : await body());
     waiting = false;
   } catch (error) {
     await fail(error, placed);
   }
+}
+
+/** The script's value, with what its settings have run before and after it. */
+async function surrounded(around, entry, evaluate, body) {
+  const aside = async (name, names, values) => {
+    if (around[name] === undefined) return;
+    await (await compile(program(around[name], `<${name}>`, names), entry, evaluate))(...values);
+  };
+  if (around.onError !== undefined) failed = (error) => aside("onError", ["error"], [error]);
+  await aside("before", [], []);
+  await beside(around.prefix, "<prefix>");
+  const value = await body();
+  await beside(around.suffix, "<suffix>");
+  await aside("onSuccess", ["result"], [value]);
+  return value;
 }
 
 /** What the script's settings want run when it has failed. */

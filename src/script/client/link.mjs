@@ -18,8 +18,10 @@ function granted(query) {
   }
 }
 
+// One question where all is granted, as questions cost more than answers.
+const allEnv = deno && granted({ name: "env" });
 const env = deno
-  ? (name) => (granted({ name: "env", variable: name }) ? deno.env.get(name) : undefined)
+  ? (name) => (allEnv || granted({ name: "env", variable: name }) ? deno.env.get(name) : undefined)
   : (name) => process.env[name];
 
 function forget(name) {

@@ -108,6 +108,21 @@ const capture = env("MCPX_CAPTURE") === "1";
 let printed = 0;
 const ownLog = console.log;
 let fs;
+
+/** Writes to a descriptor until all is written, and tells what went wrong. */
+function writeWhole(descriptor, text) {
+  const bytes = encoder.encode(text);
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += fs.writeSync(descriptor, bytes.subarray(at));
+    } catch (error) {
+      if (error.code !== "EAGAIN") throw error;
+      // Somebody made the pipe or terminal one that does not wait.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
+}
+
 /**
  * bun's console waits, but does not tell what went wrong. Its file system does
  * both and takes two milliseconds to load, so that only much output is worth it;
@@ -120,15 +135,21 @@ function printInBun(text, last) {
     if (++printed < 16) return ownLog.call(console, text);
   }
   fs ??= process.getBuiltinModule("fs");
-  const bytes = encoder.encode(line);
-  for (let at = 0; at < bytes.length; ) {
-    try {
-      at += fs.writeSync(1, bytes, at);
-    } catch (error) {
-      if (error.code !== "EAGAIN") throw error;
-      bun.sleepSync(1);
-    }
+  writeWhole(1, line);
+}
+
+/**
+ * node takes three milliseconds to make one of its output streams. As long as nobody else has
+ * had it made, which the launcher watches, lines are written without it.
+ */
+function writeInNode(name, line) {
+  if (state.unmade?.has(name)) {
+    fs ??= process.getBuiltinModule("fs");
+    return writeWhole(name === "stdout" ? 1 : 2, line);
   }
+  const stream = process[name];
+  stream.write(line);
+  if (stream.errored) throw stream.errored;
 }
 
 // Each console swallows what cannot be written, such as a result to a full disk,
@@ -140,10 +161,7 @@ const print = deno
     }
   : bun
     ? printInBun
-    : (text) => {
-        process.stdout.write(`${text}\n`);
-        if (process.stdout.errored) throw process.stdout.errored;
-      };
+    : (text) => writeInNode("stdout", `${text}\n`);
 
 /** A value as JSON text; what JSON has no form for is told apart rather than refused. */
 function json(value) {
@@ -181,7 +199,7 @@ function complain(line) {
     const bytes = encoder.encode(`${line}\n`);
     for (let at = 0; at < bytes.length; ) at += deno.stderr.writeSync(bytes.subarray(at));
   } else if (bun) ownError.call(console, line);
-  else process.stderr.write(`${line}\n`);
+  else writeInNode("stderr", `${line}\n`);
 }
 
 /** Writes to stderr one record that mcpx tells from other text by its first byte (RFC 7464). */

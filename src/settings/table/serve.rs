@@ -51,3 +51,28 @@ pub static SERVE_HISTORY: Setting<u64> = Setting::new(
     .shared()
     .doc("At `/mcp`, in sessions: a host that comes back with `Last-Event-ID` gets what came after that event."),
 );
+
+pub static SERVE_TASK_AFTER: Setting<Duration> = Setting::new(
+    Spec::new(
+        "serve.taskAfter",
+        Kind::Duration(Duration::ZERO, DAY, Some("every call at once")),
+        "After how long a call becomes a task",
+    )
+    .shared()
+    .doc(
+        "For hosts of the stateless revisions that know tasks: what answers sooner is answered as ever. Others say \
+         themselves which call is to be a task.",
+    ),
+);
+
+pub static SERVE_TASK_TTL: Setting<Duration> = Setting::new(
+    Spec::new("serve.taskTtl", Kind::Duration(SHORTEST, DAY, None), "How long a host's task is kept at most")
+        .shared()
+        .doc(
+            "From its beginning on; a host may want less. One that still works is kept until it is over, and cancelled \
+             when the host's session ends.",
+        ),
+);
+
+/// A host needs some time to fetch a result.
+const SHORTEST: Duration = Duration::from_secs(1);

@@ -163,8 +163,53 @@ export interface Selection {
   allProfiles?: boolean;
 }
 
+export interface TaskWish {
+  afterMs?: number;
+  ttlMs?: number;
+  owner?: string;
+}
+
 export interface Called {
   result: Record<string, unknown>;
+  task?: Task;
+}
+
+export interface Task {
+  id: string;
+  op: string;
+  server: string;
+  tool: string;
+  owner?: string;
+  session?: string;
+  status: string;
+  createdAt: number;
+  finishedAt?: number;
+  updatedAt: number;
+  ttlMs?: number;
+  isError?: boolean;
+  message?: string;
+  questions?: Question[];
+  stopped?: boolean;
+}
+
+export interface Question {
+  id: string;
+  server: string;
+  tool?: string;
+  run?: string;
+  task?: string;
+  session?: string;
+  mode: string;
+  method?: string;
+  params?: Record<string, unknown>;
+  key?: string;
+  message: string;
+  schema?: Record<string, unknown>;
+  url?: string;
+  elicitationId?: string;
+  askedAt: number;
+  expiresAt: number;
+  outcome?: string;
 }
 
 export interface Grant {
@@ -256,41 +301,8 @@ export interface Questions {
   questions: Question[];
 }
 
-export interface Question {
-  id: string;
-  server: string;
-  tool?: string;
-  run?: string;
-  task?: string;
-  session?: string;
-  mode: string;
-  method?: string;
-  params?: Record<string, unknown>;
-  key?: string;
-  message: string;
-  schema?: Record<string, unknown>;
-  url?: string;
-  elicitationId?: string;
-  askedAt: number;
-  expiresAt: number;
-  outcome?: string;
-}
-
 export interface Tasks {
   tasks: Task[];
-}
-
-export interface Task {
-  id: string;
-  server: string;
-  tool: string;
-  session?: string;
-  status: string;
-  createdAt: number;
-  finishedAt?: number;
-  message?: string;
-  questions?: Question[];
-  stopped?: boolean;
 }
 
 export interface Resources {
@@ -554,6 +566,7 @@ export interface CallParams {
   context?: Context;
   timeoutMs?: number;
   input?: Record<string, unknown>;
+  task?: TaskWish;
 }
 
 export interface OpenRunParams {
@@ -586,6 +599,7 @@ export interface ExecParams {
   hooks?: Hooks;
   settings?: Record<string, unknown>;
   context?: Context;
+  task?: TaskWish;
 }
 
 export interface ArtifactsParams {
@@ -638,6 +652,7 @@ export interface TaskParams {
 export interface TaskResultParams {
   id: string;
   waitMs?: number;
+  untilOver?: boolean;
 }
 
 export interface CancelTaskParams {
@@ -992,10 +1007,10 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   resolve: { method: "GET", path: "/v1/resolve", query: ["dir"], body: [] },
   shutdown: { method: "POST", path: "/v1/shutdown", query: [], body: ["drainMs"] },
   openapi: { method: "GET", path: "/v1/openapi.json", query: [], body: [] },
-  call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs", "input"] },
+  call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs", "input", "task"] },
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools", "interactive"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
-  exec: { method: "POST", path: "/v1/exec", query: [], body: ["code", "script", "language", "args", "stdin", "runtime", "permissions", "session", "sessionId", "parentSessionId", "cwd", "env", "export", "noLauncher", "timeoutMs", "output", "hooks", "settings", "context"] },
+  exec: { method: "POST", path: "/v1/exec", query: [], body: ["code", "script", "language", "args", "stdin", "runtime", "permissions", "session", "sessionId", "parentSessionId", "cwd", "env", "export", "noLauncher", "timeoutMs", "output", "hooks", "settings", "context", "task"] },
   artifacts: { method: "GET", path: "/v1/artifacts", query: ["run", "session", "limit"], body: [] },
   storeArtifact: { method: "POST", path: "/v1/artifacts", query: [], body: ["name", "mime", "text", "data", "path", "upload", "more", "context"] },
   uploadArtifact: { method: "PUT", path: "/v1/artifacts", query: ["name", "mime", "run", "session"], body: [] },
@@ -1007,7 +1022,7 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   answerQuestion: { method: "POST", path: "/v1/elicit/{id}", query: [], body: ["action", "content", "result"] },
   tasks: { method: "GET", path: "/v1/tasks", query: [], body: [] },
   task: { method: "GET", path: "/v1/tasks/{id}", query: [], body: [] },
-  taskResult: { method: "GET", path: "/v1/tasks/{id}/result", query: ["waitMs"], body: [] },
+  taskResult: { method: "GET", path: "/v1/tasks/{id}/result", query: ["waitMs", "untilOver"], body: [] },
   cancelTask: { method: "DELETE", path: "/v1/tasks/{id}", query: [], body: [] },
   resources: { method: "GET", path: "/v1/resources", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
   resourceTemplates: { method: "GET", path: "/v1/resources/templates", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
