@@ -182,8 +182,8 @@ impl Drop for Whole {
         if !std::thread::panicking() {
             return;
         }
-        let error = Error::new(Kind::Internal, "the call broke off inside mcpx")
-            .hint("the daemon's log says where");
+        let error =
+            Error::new(Kind::Internal, "the call broke off inside mcpx").hint("the daemon's log says where");
         if let Some(task) = self.early.over()
             && let Some(session) = self.daemon.tasks.finish(&task, Err(error.clone()))
         {
