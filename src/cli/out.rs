@@ -41,6 +41,13 @@ impl Out {
     pub fn is_closed(&self) -> bool {
         self.closed
     }
+    /// Passes on what was gathered, and answers whether somebody still reads: for who waits for more
+    /// to write, and would else not learn that the reader has left.
+    pub fn is_read(&mut self) -> Result<bool> {
+        self.flush()?;
+        self.closed |= self.file.as_ref().is_some_and(|file| crate::proc::unread(file.as_fd()));
+        Ok(!self.closed)
+    }
     /// Writes bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         if self.buffer.len() + bytes.len() > BUFFER {

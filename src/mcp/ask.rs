@@ -116,6 +116,11 @@ impl Pause {
         slot.pause();
         Pause(Arc::clone(slot))
     }
+
+    /// Whether it is this request's.
+    pub fn is_of(&self, slot: &Arc<Slot>) -> bool {
+        Arc::ptr_eq(&self.0, slot)
+    }
 }
 
 impl Drop for Pause {

@@ -13,6 +13,7 @@ use super::pending::{Event, Outcome, Slot};
 use super::stdio::Stdio;
 use super::streamable::{Exchange, Streamable};
 use super::subscribe::{self, Watched};
+use super::task;
 use super::tool::{Tool, ToolList};
 use super::writer::Rejected;
 use crate::error::{Error, Kind, Result};
@@ -188,7 +189,8 @@ impl Client {
         if let Link::Stdio(stdio) = &inner.link {
             stdio.drain(peer);
         }
-        let waiting = peer.pending.open_for(options.progress.is_some(), options.asked.clone());
+        let task = params.filter(|_| method == "tasks/result").and_then(task::named);
+        let waiting = peer.pending.open_for(options.progress.is_some(), options.asked.clone(), task);
         let slot = &waiting.slot;
         // Looked at after the place was taken: whoever closes later finds it.
         if let Some(closed) = peer.closed() {

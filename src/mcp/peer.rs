@@ -8,8 +8,9 @@ use super::era;
 use super::error::printable;
 use super::jsonrpc::{self, METHOD_NOT_FOUND, Message};
 use super::oversize::IdScan;
-use super::pending::{Outcome, Pending};
+use super::pending::{Outcome, Pending, Slot};
 use crate::log;
+use crate::proc::thread;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -19,6 +20,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+
+/// How long it is left open which of several calls asks, so that those that end meanwhile are none of them.
+/// A person does not notice, and a call that goes on for longer may be any.
+const WHOSE: Duration = Duration::from_millis(500);
+
+/// The `_meta` key that says to which task something belongs (2025-11-25).
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// How much of a line that is no message is remembered.
 const NOISE_BYTES: usize = 200;
@@ -330,15 +338,15 @@ impl Peer {
         params: Option<&RawValue>,
         request: Option<u64>,
     ) {
-        let slot = self.pending.asking(request);
-        let asked = slot.as_ref().and_then(|slot| slot.asked.clone()).or_else(|| self.hooks.asked.clone());
-        let params = params.and_then(|p| serde_json::from_str(p.get()).ok()).unwrap_or_default();
+        let params: Value = params.and_then(|p| serde_json::from_str(p.get()).ok()).unwrap_or_default();
+        let slots = self.pending.asking(request, params["_meta"][RELATED_TASK]["taskId"].as_str());
         let withdrawn = Cancel::new();
         lock(&self.open).insert(id.get().to_owned(), withdrawn.clone());
-        let pause = slot.as_ref().map(Pause::new);
-        let (peer, id) = (Arc::downgrade(self), id.to_owned());
+        // Until it is known whose it is, nobody's time is the server's.
+        let pauses: Arc<Mutex<Vec<Pause>>> = Arc::new(Mutex::new(slots.iter().map(Pause::new).collect()));
+        let (peer, id, paused) = (Arc::downgrade(self), id.to_owned(), Arc::clone(&pauses));
         let reply = move |answer: Answer| {
-            drop(pause);
+            lock(&paused).clear();
             let Some(peer) = peer.upgrade() else { return };
             // The server has taken it back: it expects nothing.
             if lock(&peer.open).remove(id.get()).is_none() {
@@ -349,8 +357,33 @@ impl Peer {
             }
         };
         let question = Question::new(&self.server, method, params, withdrawn, reply);
+        if slots.len() < 2 {
+            return self.hand_over(&slots, question);
+        }
+        // Most calls end soon, and the one that waits for an answer does not.
+        let peer = Arc::clone(self);
+        let waiting = thread::spawn(&format!("whose {}", self.server), move || {
+            let left = peer.pending.wait_for_one(&slots, WHOSE);
+            lock(&pauses).retain(|pause| left.first().is_some_and(|slot| pause.is_of(slot)));
+            if left.len() > 1 {
+                let (server, among) = (&peer.server, left.len());
+                log::info(format_args!(
+                    "{server} asks while it works on {among} calls, and does not say for which"
+                ));
+            }
+            peer.hand_over(&left, question);
+        });
+        if let Err(e) = waiting {
+            // Refused, since it was dropped with the thread.
+            log::warn(format_args!("a question of {}: {e}", self.server));
+        }
+    }
+
+    /// Gives a question to the first of these, else to whoever takes those of no call.
+    fn hand_over(&self, slots: &[Arc<Slot>], question: Question) {
+        let of_call = slots.first().and_then(|slot| slot.asked.clone());
         // Dropped by a hook that panics, it is refused.
-        if let Some(asked) = asked {
+        if let Some(asked) = of_call.or_else(|| self.hooks.asked.clone()) {
             self.guarded(|| asked(question));
         }
     }

@@ -45,6 +45,8 @@ pub(super) struct Slot {
     wants_progress: bool,
     /// Takes what the server asks while it works on this.
     pub asked: Option<Asked>,
+    /// The server's task that this waits for.
+    task: Option<String>,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -186,6 +188,8 @@ pub(super) struct Pending {
     last: AtomicU64,
     answered: AtomicU64,
     slots: Mutex<HashMap<u64, Arc<Slot>>>,
+    /// Somebody has left.
+    left: Condvar,
 }
 
 impl Pending {
@@ -201,16 +205,22 @@ impl Pending {
     /// Makes room for one more answer. Ids are never used twice.
     #[cfg(test)]
     pub fn open(self: &Arc<Self>, wants_progress: bool) -> Waiting {
-        self.open_for(wants_progress, None)
+        self.open_for(wants_progress, None, None)
     }
 
     /// The same, for a request during which the server may ask something.
-    pub fn open_for(self: &Arc<Self>, wants_progress: bool, asked: Option<Asked>) -> Waiting {
+    pub fn open_for(
+        self: &Arc<Self>,
+        wants_progress: bool,
+        asked: Option<Asked>,
+        task: Option<String>,
+    ) -> Waiting {
         let slot = Arc::new(Slot {
             id: self.id(),
             sent: AtomicBool::new(false),
             wants_progress,
             asked,
+            task,
             state: Mutex::default(),
             wake: Condvar::new(),
         });
@@ -218,18 +228,39 @@ impl Pending {
         Waiting { pending: Arc::clone(self), slot }
     }
 
-    /// The request during which a question may have been asked: the one of this
-    /// id, else the latest that takes questions. A server that asks over its
-    /// pipe does not say which one it works on.
-    pub fn asking(&self, id: Option<u64>) -> Option<Arc<Slot>> {
+    /// The requests during which a question may have been asked, the latest first: the one of this id, or the
+    /// one that waits for this task, else all that take questions. A server that asks over its pipe does not
+    /// say which one it works on.
+    pub fn asking(&self, id: Option<u64>, task: Option<&str>) -> Vec<Arc<Slot>> {
         let slots = self.slots();
-        let exact = id.and_then(|id| slots.get(&id)).filter(|slot| slot.asked.is_some());
-        exact.or_else(|| slots.values().filter(|s| s.asked.is_some()).max_by_key(|s| s.id)).cloned()
+        let exact = id.and_then(|id| slots.get(&id));
+        let of_task = || task.and_then(|task| slots.values().find(|slot| slot.task.as_deref() == Some(task)));
+        if let Some(found) = exact.or_else(of_task).filter(|slot| slot.asked.is_some()) {
+            return vec![found.clone()];
+        }
+        let mut all: Vec<_> = slots.values().filter(|slot| slot.asked.is_some()).cloned().collect();
+        all.sort_by_key(|slot| std::cmp::Reverse(slot.id));
+        all
+    }
+
+    /// Waits until no more than one of them is left, or for so long; which are.
+    pub fn wait_for_one(&self, asked: &[Arc<Slot>], limit: Duration) -> Vec<Arc<Slot>> {
+        let deadline = Instant::now() + limit;
+        let mut slots = self.slots();
+        loop {
+            let left: Vec<_> = asked.iter().filter(|slot| slots.contains_key(&slot.id)).cloned().collect();
+            let time = deadline.saturating_duration_since(Instant::now());
+            if left.len() < 2 || time.is_zero() {
+                return left;
+            }
+            slots = self.left.wait_timeout(slots, time).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Hands over an answer; `false` when nobody waits for that id.
     pub fn finish(&self, id: u64, outcome: Outcome) -> bool {
         let slot = self.slots().remove(&id);
+        self.left.notify_all();
         self.answered.fetch_add(1, Ordering::Relaxed);
         slot.map(|slot| slot.finish(outcome)).is_some()
     }
@@ -274,6 +305,7 @@ pub(super) struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.pending.slots().remove(&self.slot.id);
+        self.pending.left.notify_all();
     }
 }
 
@@ -306,6 +338,29 @@ mod tests {
         assert!(!pending.finish(999, result("stray")));
         assert_eq!(done(a.slot.wait(None)), "1");
         assert_eq!(done(b.slot.wait(None)), "2");
+    }
+
+    #[test]
+    fn a_question_is_of_the_request_or_the_task_that_it_names_else_of_whoever_is_left() {
+        let pending = Arc::new(Pending::default());
+        let asked = || Some(Arc::new(|_| ()) as Asked);
+        let ids = |slots: &[Arc<Slot>]| slots.iter().map(|slot| slot.id).collect::<Vec<_>>();
+        let first = pending.open_for(false, asked(), Some("t-1".into()));
+        let second = pending.open_for(false, asked(), Some("t-2".into()));
+        let deaf = pending.open(false);
+        let (a, b) = (first.slot.id, second.slot.id);
+        assert_eq!(ids(&pending.asking(Some(a), Some("t-2"))), [a]);
+        assert_eq!(ids(&pending.asking(None, Some("t-1"))), [a]);
+        assert_eq!(ids(&pending.asking(Some(deaf.slot.id), Some("t-3"))), [b, a]);
+        let short = Duration::from_millis(1);
+        let all = pending.asking(None, None);
+        assert_eq!(ids(&pending.wait_for_one(&all, short)), [b, a]);
+        let (tell, told) = std::sync::mpsc::channel();
+        let inner = pending.clone();
+        let wait = move || tell.send(inner.wait_for_one(&all, Duration::from_secs(60))).unwrap();
+        crate::proc::thread::spawn("test", wait).unwrap();
+        drop(second);
+        assert_eq!(ids(&told.recv().unwrap()), [a]);
     }
 
     #[test]

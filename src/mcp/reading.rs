@@ -278,12 +278,12 @@ mod tests {
     fn a_caller_reads_its_answer_and_leaves_the_rest_of_a_line() {
         let (out, mut into) = pipe().unwrap();
         let (reading, peer) = (Reading::new(out), peer());
-        let waiting = peer.pending.open_for(false, None);
+        let waiting = peer.pending.open(false);
         into.write_all(&[answer(waiting.slot.id), b"{\"jsonrpc\"".to_vec()].concat()).unwrap();
         reading.help(&peer, &waiting.slot, None, drop);
         assert!(waiting.slot.has_news(), "nobody but the caller reads here");
         assert_eq!(result(&waiting.slot), "1");
-        let next = peer.pending.open_for(false, None);
+        let next = peer.pending.open(false);
         into.write_all(&answer(next.slot.id)[10..]).unwrap();
         reading.help(&peer, &next.slot, None, drop);
         assert_eq!(result(&next.slot), "2");
@@ -312,7 +312,7 @@ mod tests {
     fn answers_that_take_longer_or_belong_to_others_come_through_the_thread() {
         let (out, mut into) = pipe().unwrap();
         let (reading, peer) = (Arc::new(Reading::new(out)), peer());
-        let [slow, other] = [(); 2].map(|()| peer.pending.open_for(false, None));
+        let [slow, other] = [(); 2].map(|()| peer.pending.open(false));
         // Long past its patience it still has no answer.
         reading.help(&peer, &slow.slot, None, drop);
         assert!(!slow.slot.has_news());
@@ -334,7 +334,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..500 {
-                        let waiting = peer.pending.open_for(false, None);
+                        let waiting = peer.pending.open(false);
                         into.lock().unwrap().write_all(&answer(waiting.slot.id)).unwrap();
                         reading.help(&peer, &waiting.slot, None, drop);
                         assert_eq!(result(&waiting.slot), waiting.slot.id.to_string());
@@ -350,7 +350,7 @@ mod tests {
     fn a_caller_that_a_bug_ends_gives_its_turn_back() {
         let (out, mut into) = pipe().unwrap();
         let (reading, peer) = (Arc::new(Reading::new(out)), peer());
-        let [broken, other] = [(); 2].map(|()| peer.pending.open_for(false, None));
+        let [broken, other] = [(); 2].map(|()| peer.pending.open(false));
         into.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"method\":\"ping\"}\n").unwrap();
         let bug = std::panic::AssertUnwindSafe(|| {
             reading.help(&peer, &broken.slot, None, |_| panic!("a bug of the test"));
@@ -367,7 +367,7 @@ mod tests {
     fn an_end_that_a_caller_reads_ends_the_thread() {
         let (out, into) = pipe().unwrap();
         let (reading, peer) = (Arc::new(Reading::new(out)), peer());
-        let waiting = peer.pending.open_for(false, None);
+        let waiting = peer.pending.open(false);
         drop(into);
         reading.help(&peer, &waiting.slot, None, drop);
         thread(&reading, &peer).join().unwrap();

@@ -212,7 +212,7 @@ impl Client {
         options: &Options,
     ) -> Result<(Listening, Box<RawValue>)> {
         let peer = &self.0.peer;
-        let waiting = peer.pending.open_for(false, None);
+        let waiting = peer.pending.open_for(false, None, None);
         let slot = &waiting.slot;
         if let Some(closed) = peer.closed() {
             return Err(subject.broken(&closed.reason(), false));

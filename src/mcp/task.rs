@@ -280,6 +280,16 @@ impl Client {
     }
 }
 
+/// The task that a request's parameters name.
+pub(super) fn named(params: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Named {
+        task_id: String,
+    }
+    serde_json::from_str::<Named>(params.get()).ok().map(|named| named.task_id)
+}
+
 /// Whether a tool can only be called as a task, by what its server lists of it.
 pub fn is_task_only(execution: Option<&Value>) -> bool {
     execution.is_some_and(|execution| execution["taskSupport"] == "required")

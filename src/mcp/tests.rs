@@ -194,6 +194,43 @@ fn a_servers_own_questions_are_answered_before_it_goes_on() {
 }
 
 #[test]
+fn a_question_that_names_no_call_is_of_the_one_that_does_not_end() {
+    // It asks because of the slow call when the quick one has come, which ends a little later.
+    let script = r#"case $line in
+        *slow*) slow=$id;;
+        *quick*) say '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}'
+            sleep 0.1; answer 1;;
+        *accept*) id=$slow; answer 2;;
+        esac"#;
+    let hooks = Hooks { asked: Some(Arc::new(|_| ())), ..Hooks::default() };
+    let client = connect(&def("sh", &["-c", SERVER, "sh", script]), &Settings::defaults(), hooks).unwrap();
+    let (tell, told) = mpsc::channel();
+    let asking = |name: &'static str| {
+        let (client, tell) = (client.clone(), tell.clone());
+        let (send, receive) = mpsc::channel();
+        let work = move || {
+            let cancel = Cancel::new();
+            let asked: Asked = Arc::new(move |question: Question| {
+                tell.send(name).unwrap();
+                question.answer(Ok(json!({"action": "accept"})));
+            });
+            let options = Options { asked: Some(asked), ..Options::new(&cancel).timeout(LONG) };
+            send.send(client.request("tools/call", params(json!({"name": name})), options)).unwrap();
+        };
+        crate::proc::thread::spawn(name, work).unwrap();
+        move || receive.recv_timeout(LONG).unwrap().unwrap().get().to_owned()
+    };
+    let slow = asking("slow");
+    while client.0.peer.pending.is_empty() {
+        std::thread::yield_now();
+    }
+    let quick = asking("quick");
+    assert_eq!(quick(), "1");
+    assert_eq!(told.recv_timeout(LONG).unwrap(), "slow");
+    assert_eq!(slow(), "2");
+}
+
+#[test]
 fn a_time_out_and_a_caller_that_leaves_are_told_to_the_server() {
     let script = r#"
         case $line in

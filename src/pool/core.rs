@@ -61,6 +61,8 @@ pub(super) struct State {
     /// What is known of its tools; see `schema.rs`.
     pub known: Option<Arc<Known>>,
     pub disk_read: bool,
+    /// Counts how often private lists were forgotten.
+    pub epoch: u64,
     pub listing: Option<Vec<Arc<super::schema::Listener>>>,
     pub refreshing: Option<bool>,
 }

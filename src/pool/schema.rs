@@ -161,6 +161,7 @@ impl Core {
     }
 
     fn read(&self, upstream: &Arc<dyn Upstream>, options: &Options<'_>) -> Result<Arc<Known>> {
+        let asked_in = self.lock().epoch;
         let list = upstream.list_tools(options)?;
         let about = upstream.about();
         let schema = ServerSchema {
@@ -179,7 +180,15 @@ impl Core {
             self.warn(format!("keeping the schemas of server \"{}\" on disk: {e}", self.name));
         }
         let known = Known::new(schema, true);
-        let before = self.lock().known.replace(known.clone());
+        let mut state = self.lock();
+        if known.schema.private && state.epoch != asked_in {
+            // It was read as somebody whom the server may not know us as any more.
+            drop(state);
+            self.shared.cache.forget(&self.name, &self.digest);
+            return Ok(known);
+        }
+        let before = state.known.replace(known.clone());
+        drop(state);
         let tools = &known.schema.tools;
         if before.is_none_or(|before| !same(&before.schema.tools, tools)) {
             let event = Event::new(&kinds::TOOLS_CHANGED, json!({"tools": tools.len()}));
@@ -221,6 +230,7 @@ impl Core {
     /// Forgets a list that is for whoever asked alone: that may be somebody else from now on.
     pub fn forget_private(&self) {
         let mut state = self.lock();
+        state.epoch += 1;
         if state.known.as_ref().is_some_and(|known| known.schema.private) {
             state.known = None;
             state.disk_read = true;
