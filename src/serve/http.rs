@@ -3,16 +3,17 @@
 //! of listeners, tokens or hosts.
 
 use super::address::Wanted;
-use super::backend::{Asked, Backend, Out, nowhere};
+use super::backend::{self, Asked, Backend, Out, nowhere};
 use super::era;
 use super::fault::Fault;
 use super::headers::{self, VERSION};
 use super::hearing::Hearing;
+use super::members::Members;
 use super::session::{Incoming, Reply, Request, Session};
 use super::streams::{self, First, Stream, Streams};
 use super::upstreams::Upstreams;
 use crate::api::http::{Chunked, Method};
-use crate::api::ops::Operation;
+use crate::api::ops::{Id, Operation};
 use crate::daemon::mcp_endpoint::{Desk, Endpoint, HttpRequest, Response, Seat};
 use crate::error::Result;
 use crate::pool::Cancel;
@@ -98,6 +99,15 @@ struct AtSeat {
 
 impl Backend for AtSeat {
     fn perform(&self, op: &'static Operation, params: &RawValue, asked: &Asked<'_>) -> Result<Box<RawValue>> {
+        // A program works with the very servers that the conversation's other calls do.
+        let within = match (op.id, Members::read(params.get())) {
+            (Id::Exec, Some(mut given)) => {
+                given.supply("session", &self.seat.session());
+                Some(backend::params(&given)?)
+            }
+            _ => None,
+        };
+        let params = within.as_deref().unwrap_or(params);
         self.seat.perform(op, params, asked.cancel, asked.progress.clone())
     }
 
