@@ -1,6 +1,7 @@
 //! The form that a question asks for: its defaults, whether an answer fits it,
 //! and how it is shown. Knows nothing of who asks.
 
+use super::format;
 use crate::catalog::validate;
 use serde_json::{Map, Value, json};
 
@@ -31,6 +32,14 @@ pub fn accepted(params: &Value, content: Option<Value>) -> Result<Value, String>
     let content = Value::Object(filled);
     if schema.is_object() {
         validate::arguments(schema, &content)?;
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        if let (Some(text), Some(wanted)) = (content[name.as_str()].as_str(), property["format"].as_str())
+            && !format::has(text, wanted)
+        {
+            let like = format::example(wanted).unwrap_or_default();
+            return Err(format!("{name} must be a {wanted} such as {like}, and is {text:?}"));
+        }
     }
     Ok(json!({"action": "accept", "content": content}))
 }
@@ -100,7 +109,7 @@ pub fn example(schema: &Value) -> String {
             (None, Some(first), _) => json!(first),
             (None, None, Some("boolean")) => json!(true),
             (None, None, Some("integer" | "number")) => property.get("minimum").cloned().unwrap_or(json!(1)),
-            _ => json!("…"),
+            _ => json!(property["format"].as_str().and_then(format::example).unwrap_or("…")),
         };
         members.insert(name.clone(), value);
     }
@@ -115,6 +124,7 @@ mod tests {
         json!({"type": "object", "required": ["seats", "who"], "properties": {
             "who": {"type": "string", "title": "Name"},
             "seats": {"type": "integer", "minimum": 2, "description": "How many"},
+            "mail": {"type": "string", "format": "email"},
             "class": {"type": "string", "enum": ["first", "second"], "default": "second"},
             "meals": {"type": "array", "items": {"anyOf": [{"const": "v", "title": "Vegan"}]}}}})
     }
@@ -128,6 +138,7 @@ mod tests {
             json!({"who": "Ada"}),
             json!({"who": 1, "seats": 3}),
             json!([]),
+            json!({"who": "a", "seats": 3, "mail": "zz"}),
             json!({"who": "a", "seats": 3, "class": "third"}),
         ] {
             assert!(accepted(&params, Some(wrong.clone())).is_err(), "{wrong}");

@@ -3,6 +3,7 @@
 //! who shows it to whom.
 
 mod form;
+mod format;
 pub mod rules;
 pub mod sampling;
 pub mod tasks;
