@@ -7,6 +7,8 @@ use std::fmt::Write;
 const NARROWEST: usize = 6;
 /// Between two columns.
 const GAP: usize = 2;
+/// So many columns stay however narrow the terminal is: what a row is about, and one thing to say of it.
+const KEPT: usize = 2;
 
 /// How a cell is shown where colours are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +40,10 @@ impl Cell {
     /// A number, set to the right.
     pub fn number(n: impl ToString) -> Cell {
         Cell { text: n.to_string(), right: true, ..Cell::default() }
+    }
+    /// Nothing, or a nought.
+    fn says_nothing(&self) -> bool {
+        matches!(self.text.as_str(), "" | "0" | "-")
     }
     /// Gives the cell a tone.
     pub fn tone(mut self, tone: Tone) -> Cell {
@@ -77,17 +83,30 @@ impl Table {
         debug_assert_eq!(cells.len(), self.header.len());
         self.rows.push(cells);
     }
-    /// The table as text, each line ended. `width` is the terminal's, or `None` where nothing is cut.
+    /// The table as text, each line ended. `width` is the terminal's, or `None` where nothing is cut. Columns for
+    /// which it is too narrow are left out, first those in which no row says anything.
     pub fn render(&self, width: Option<usize>, color: bool) -> String {
-        let columns = self.header.len();
         let mut widths: Vec<usize> = self.header.iter().map(|h| h.len()).collect();
         for row in &self.rows {
             for (w, cell) in widths.iter_mut().zip(row) {
                 *w = (*w).max(display_width(&cell.text));
             }
         }
+        let mut shown: Vec<usize> = (0..widths.len()).collect();
         if let Some(width) = width {
-            squeeze(&mut widths, width.saturating_sub(GAP * columns.saturating_sub(1)));
+            let least =
+                |shown: &[usize]| shown.iter().map(|i| widths[*i].min(NARROWEST) + GAP).sum::<usize>();
+            while shown.len() > KEPT && least(&shown) > width + GAP {
+                let says_nothing = |i: usize| self.rows.iter().all(|row| row[i].says_nothing());
+                let place = shown.iter().rposition(|i| *i >= KEPT && says_nothing(*i));
+                shown.remove(place.unwrap_or(shown.len() - 1));
+            }
+            let mut squeezed: Vec<usize> = shown.iter().map(|i| widths[*i]).collect();
+            let room = width.saturating_sub(GAP * squeezed.len().saturating_sub(1));
+            squeeze(&mut squeezed, room);
+            for (i, w) in shown.iter().zip(squeezed) {
+                widths[*i] = w;
+            }
         }
         let mut out = String::new();
         let header: Vec<Cell> = self
@@ -101,13 +120,14 @@ impl Table {
             .collect();
         for row in std::iter::once(&header).chain(&self.rows) {
             let start = out.len();
-            for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                if i > 0 {
+            for (place, i) in shown.iter().enumerate() {
+                let (cell, width) = (&row[*i], widths[*i]);
+                if place > 0 {
                     out.push_str("  ");
                 }
-                let text = fit(&cell.text, *width);
+                let text = fit(&cell.text, width);
                 let pad = width - display_width(&text);
-                let last = i + 1 == columns;
+                let last = place + 1 == shown.len();
                 if cell.right {
                     let _ = write!(out, "{:pad$}", "");
                 }
@@ -242,6 +262,24 @@ mod tests {
         assert_eq!(some, [4, 5, 26, 25]);
         // Narrower than can be read: overflows rather than showing nothing.
         assert!(sample().render(Some(1), false).contains("demo"));
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns() {
+        let mut table = Table::new(&["SERVER", "KEY", "STATE", "PID", "UP", "CALLS", "QUEUE", "LAST ERROR"]);
+        for name in ["demo", "a-server-of-a-long-name"] {
+            let words = ["global", "ready", "12345", "1m05s", "17", "0", ""];
+            let cells = std::iter::once(name).chain(words).map(Cell::new);
+            table.row(cells.collect());
+        }
+        for width in 16..80 {
+            for line in table.render(Some(width), false).lines() {
+                assert!(display_width(line) <= width, "{width}: {line:?}");
+            }
+        }
+        let at = |width| table.render(Some(width), false).lines().next().unwrap_or_default().to_owned();
+        assert!(!at(48).contains("QUEUE") && at(48).contains("CALLS"), "{}", at(48));
+        assert!(at(80).contains("LAST ERROR") && at(16).contains("SERVER"));
     }
 
     #[test]

@@ -355,7 +355,7 @@ impl Instance {
         drop(inner);
 
         if !matches!(end, End::Crashed(_)) {
-            log::info(format_args!("server \"{}\" ({}) {end}", self.def.name, self.key.text));
+            log::debug(format_args!("server \"{}\" ({}) {end}", self.def.name, self.key.text));
             self.core.publish(&kinds::SERVER_STOPPED, &self.key, json!({"why": end.to_string()}));
         }
         for ticket in sent_home {

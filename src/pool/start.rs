@@ -67,7 +67,8 @@ impl Attempt {
             return;
         }
         let pid = upstream.pid().map(|pid| format!(", pid {pid}")).unwrap_or_default();
-        log::info(format_args!("server \"{}\" ({}) runs{pid}", instance.def.name, instance.key.text));
+        // For whoever reads the log this is an event, told below.
+        log::debug(format_args!("server \"{}\" ({}) runs{pid}", instance.def.name, instance.key.text));
         instance.core.publish(&kinds::SERVER_STARTED, &instance.key, json!({"pid": upstream.pid()}));
         instance.core.compare(&upstream);
         let weak = Arc::downgrade(instance);

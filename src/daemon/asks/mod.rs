@@ -137,7 +137,7 @@ impl Questions {
             Open { row: row.clone(), about, expires: Instant::now() + limit, question, _withdrawn: None };
         let told =
             event(&kinds::ELICIT_ASKED, &open, json!({"message": row["message"], "mode": row["mode"]}));
-        crate::log::info(format_args!("server \"{server}\" asks: question {id}"));
+        crate::log::debug(format_args!("server \"{server}\" asks: question {id}"));
         self.lock().insert(id.clone(), open);
         // Whoever hears of it finds it open.
         self.bus.publish(told);
