@@ -671,6 +671,7 @@ mod tests {
             context: Default::default(),
             timeout_ms: None,
             input: None,
+            meta: None,
             task: None,
         };
         let (client, far) = pair();

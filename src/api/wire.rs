@@ -97,6 +97,9 @@ pub struct CallRequest {
     /// What the caller answers itself when the server asks, as MCP's `ClientCapabilities`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
+    /// MCP's `_meta` of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
     /// The caller rather gets a task than waits for long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskWish>,

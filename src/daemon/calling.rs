@@ -63,6 +63,7 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
         let names = current.names.iter().find(|n| n.name == schema.server);
         runs::check(&limits, names.map_or(schema.server.as_str(), |n| &n.ident), schema, tool)
     };
+    let meta = passed_meta(call.meta);
     let (caller, own) = caller_of(daemon, call.context, asker);
     let asking = Asking::new(daemon, ("call", &call.server, &call.tool), &caller, asker, call.input.clone());
     let outcome = daemon.pool.call(
@@ -78,6 +79,7 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
             progress: asker.progress.clone(),
             asked: Some(asking.handler()),
             capabilities: call.input.as_ref(),
+            meta: meta.as_ref(),
             began: Some(asking.listed()),
         },
         &caller,
@@ -93,6 +95,15 @@ fn perform(daemon: &Arc<Daemon>, call: CallRequest, asker: &Asker<'_>) -> Result
     let called =
         Called { tool: &call.tool, run: caller.run.clone(), session: (!own).then(|| caller.session.clone()) };
     outcome.map(|result| references::replaced(daemon, result, &called, from))
+}
+
+/// What of a caller's `_meta` its server gets: all that is not about the connection between the two of them, which is
+/// another than that between the server and mcpx.
+pub(super) fn passed_meta(given: Option<Value>) -> Option<Value> {
+    const OURS: &str = "io.modelcontextprotocol/";
+    let Some(Value::Object(mut meta)) = given else { return None };
+    meta.retain(|key, _| key != "progressToken" && !key.starts_with(OURS));
+    (!meta.is_empty()).then_some(Value::Object(meta))
 }
 
 /// What a call needs should its server ask something.

@@ -2,7 +2,7 @@
 //! nothing of HTTP or of frames.
 
 use super::answers::{caller_of, json_of, limits, one_or_many};
-use super::calling::Asking;
+use super::calling::{Asking, passed_meta};
 use super::detached::detachable;
 use super::router::{Asker, Done, Origin};
 use super::runs::Run;
@@ -10,7 +10,9 @@ use super::selection::{Chosen, selection};
 use super::state::Daemon;
 use crate::api::wire::CallContext;
 use crate::error::{Error, Kind, Result};
-use crate::pool::{Caller, Request};
+use crate::observe::Event;
+use crate::observe::kinds::{PROMPT_LIST_CHANGED, RESOURCE_LIST_CHANGED};
+use crate::pool::{Caller, Request, STILL_STARTING};
 use crate::proc;
 use crate::settings;
 use crate::util::did_you_mean;
@@ -19,8 +21,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// Which list is wanted of which servers.
 #[derive(Deserialize)]
@@ -28,6 +31,8 @@ pub struct Listed {
     #[serde(default, deserialize_with = "one_or_many")]
     server: Vec<String>,
     session: Option<String>,
+    #[serde(rename = "waitMs")]
+    wait_ms: Option<u64>,
     #[serde(flatten)]
     chosen: Chosen,
 }
@@ -40,6 +45,8 @@ pub struct OfUri {
     session: Option<String>,
     #[serde(default, deserialize_with = "object_or_text")]
     input: Option<Value>,
+    #[serde(default, deserialize_with = "object_or_text")]
+    meta: Option<Value>,
 }
 
 /// An object; in a query it stands as text.
@@ -61,6 +68,7 @@ pub struct Prompted {
     arguments: Map<String, Value>,
     context: Option<CallContext>,
     input: Option<Value>,
+    meta: Option<Value>,
 }
 
 /// What is to be completed.
@@ -73,6 +81,7 @@ pub struct Completed {
     #[serde(default)]
     arguments: Map<String, Value>,
     context: Option<CallContext>,
+    meta: Option<Value>,
 }
 
 /// A list that servers give: its method, and what their result calls it.
@@ -94,6 +103,7 @@ fn context(session: Option<String>) -> CallContext {
 /// that cannot be asked is among the failures; one that was named alone fails.
 pub fn list(daemon: &Arc<Daemon>, wanted: Listed, of: List, asker: &Asker<'_>) -> Result<Done> {
     let chosen = selection(wanted.chosen.said(), asker);
+    let is_named = !wanted.server.is_empty();
     let names: Vec<String> = match wanted.server.is_empty() {
         false => wanted.server,
         true => {
@@ -107,8 +117,9 @@ pub fn list(daemon: &Arc<Daemon>, wanted: Listed, of: List, asker: &Asker<'_>) -
     let (caller, own) = caller_of(daemon, context(wanted.session), asker);
     // Nobody's own session would start an instance for this question alone.
     let caller = if own { Caller::default() } else { caller };
-    let rows = each(daemon, &names, &caller, of, asker);
-    if let ([_], [(_, Err(e))]) = (names.as_slice(), rows.as_slice()) {
+    let until = wanted.wait_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+    let rows = each(daemon, &names, &caller, of, until, asker);
+    if let (true, [(_, Err(e))]) = (is_named, rows.as_slice()) {
         return Err(e.clone());
     }
     let (mut items, mut failures) = (Vec::new(), Vec::new());
@@ -136,6 +147,7 @@ fn each(
     names: &[String],
     caller: &Caller,
     (method, member): List,
+    until: Option<Instant>,
     asker: &Asker<'_>,
 ) -> Vec<(String, Result<Vec<Value>>)> {
     let ask = move |daemon: &Daemon, server: &str, caller: &Caller, cancel: &crate::pool::Cancel| {
@@ -158,18 +170,41 @@ fn each(
         for (at, name) in batch.iter().enumerate() {
             let (send, daemon, name) = (send.clone(), daemon.clone(), name.clone());
             let (caller, cancel) = (caller.clone(), asker.cancel.clone());
-            let work = move || drop(send.send((at, ask(&daemon, &name, &caller, &cancel))));
-            if batch.len() == 1 {
+            let work = move || {
+                let outcome = ask(&daemon, &name, &caller, &cancel);
+                // Nobody has waited so long: whoever listed hears that there is more.
+                if let Err(mpsc::SendError((_, Ok(_)))) = send.send((at, outcome)) {
+                    let kind =
+                        if method == PROMPTS.0 { &PROMPT_LIST_CHANGED } else { &RESOURCE_LIST_CHANGED };
+                    daemon.pool.bus().publish(Event::new(kind, json!({})).server(&name));
+                }
+            };
+            if batch.len() == 1 && until.is_none() {
                 work();
             } else if let Err(e) = proc::thread::spawn("list", work) {
                 crate::log::warn(format_args!("asking a server: {e}"));
             }
         }
         drop(send);
-        let mut answers: Vec<_> = receive.iter().collect();
-        answers.sort_by_key(|(at, _)| *at);
-        let missing =
-            |name: &String| Err(Error::new(Kind::Busy, "no thread could be started to ask it").server(name));
+        let mut answers = Vec::new();
+        let late = loop {
+            let news = match until {
+                Some(until) => receive.recv_timeout(until.saturating_duration_since(Instant::now())),
+                None => receive.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match news {
+                Ok(answer) => answers.push(answer),
+                Err(error) => break error == RecvTimeoutError::Timeout,
+            }
+        };
+        let missing = |name: &String| {
+            Err(match late {
+                true => Error::new(Kind::Unavailable, format!("{name} has not answered {method} yet"))
+                    .hint(STILL_STARTING),
+                false => Error::new(Kind::Busy, "no thread could be started to ask it"),
+            }
+            .server(name))
+        };
         for (at, name) in batch.iter().enumerate() {
             let found = answers.iter().position(|(of, _)| *of == at);
             let outcome = found.map_or_else(|| missing(name), |found| answers.swap_remove(found).1);
@@ -225,11 +260,19 @@ fn ask(daemon: &Arc<Daemon>, one: One<'_>, context: CallContext, asker: &Asker<'
     outcome
 }
 
+/// Parameters, with what their caller says along with them.
+fn with_meta(mut params: Value, meta: Option<Value>) -> Value {
+    if let Some(meta) = passed_meta(meta) {
+        params["_meta"] = meta;
+    }
+    params
+}
+
 /// Reads a resource.
 pub fn read(daemon: &Arc<Daemon>, of: OfUri, asker: &Asker<'_>) -> Result<Done> {
     let inner = daemon.clone();
     detachable(daemon, asker, None, move |asker| {
-        let params = json!({"uri": of.uri});
+        let params = with_meta(json!({"uri": of.uri}), of.meta);
         let one = One { server: &of.server, method: "resources/read", params, input: of.input.as_ref() };
         ask(&inner, one, context(of.session), asker)
     })
@@ -316,7 +359,7 @@ impl Watches {
 pub fn prompt(daemon: &Arc<Daemon>, of: Prompted, asker: &Asker<'_>) -> Result<Done> {
     let inner = daemon.clone();
     detachable(daemon, asker, None, move |asker| {
-        let params = json!({"name": of.name, "arguments": of.arguments});
+        let params = with_meta(json!({"name": of.name, "arguments": of.arguments}), of.meta);
         let one = One { server: &of.server, method: "prompts/get", params, input: of.input.as_ref() };
         let outcome = ask(&inner, one, of.context.unwrap_or_default(), asker);
         outcome.map_err(|e| misnamed(&inner, &of.server, &of.name, e, asker))
@@ -325,7 +368,7 @@ pub fn prompt(daemon: &Arc<Daemon>, of: Prompted, asker: &Asker<'_>) -> Result<D
 
 /// Completes an argument.
 pub fn complete(daemon: &Arc<Daemon>, of: Completed, asker: &Asker<'_>) -> Result<Done> {
-    let mut params = json!({"ref": of.reference, "argument": of.argument});
+    let mut params = with_meta(json!({"ref": of.reference, "argument": of.argument}), of.meta);
     if !of.arguments.is_empty() {
         params["context"] = json!({"arguments": of.arguments});
     }
@@ -344,7 +387,7 @@ fn misnamed(daemon: &Arc<Daemon>, server: &str, name: &str, e: Error, asker: &As
     if !refused || !matches!(e.kind(), Kind::Usage | Kind::Tool) {
         return e;
     }
-    let rows = each(daemon, &[server.to_owned()], &Caller::default(), PROMPTS, asker);
+    let rows = each(daemon, &[server.to_owned()], &Caller::default(), PROMPTS, None, asker);
     let Some((_, Ok(prompts))) = rows.into_iter().next() else { return e };
     let names: Vec<&str> = prompts.iter().filter_map(|p| p["name"].as_str()).collect();
     if names.contains(&name) {

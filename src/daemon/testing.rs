@@ -206,6 +206,7 @@ pub fn call(tool: &str, arguments: &Value) -> CallRequest {
         context: CallContext::default(),
         timeout_ms: None,
         input: None,
+        meta: None,
         task: None,
     }
 }

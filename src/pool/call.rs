@@ -27,6 +27,8 @@ struct Params<'a> {
     arguments: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<Value>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a Value>,
 }
 
 /// A call whose tool is known and whose arguments passed.
@@ -315,7 +317,8 @@ impl Errand<'_> {
         };
         // The stateless era has tasks of another kind, which the server begins by itself.
         let task = !mcp::is_stateless(&known.schema.protocol) && self.is_task(tool, &known.schema, limits);
-        let params = to_raw_value(&Params { name: &tool.name, arguments, task: task.then(|| json!({})) })
+        let (name, meta) = (&tool.name, self.call.meta);
+        let params = to_raw_value(&Params { name, arguments, task: task.then(|| json!({})), meta })
             .map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))?;
         Ok(Prepared { tool: tool.name.clone(), params, task, mirrored })
     }

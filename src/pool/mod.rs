@@ -110,6 +110,8 @@ pub struct Call<'a> {
     pub asked: Option<Asked>,
     /// What of that the caller answers itself, as MCP's `ClientCapabilities`.
     pub capabilities: Option<&'a Value>,
+    /// MCP's `_meta` of the request, as far as it is the caller's to say.
+    pub meta: Option<&'a Value>,
     /// Told once the server carries it out as a task of its own.
     pub began: Option<Arc<dyn Fn() + Send + Sync>>,
 }

@@ -429,6 +429,7 @@ pub(super) fn call(
             progress: None,
             asked: None,
             capabilities: None,
+            meta: None,
             began: None,
         },
         caller,

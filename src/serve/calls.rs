@@ -9,10 +9,12 @@ use super::headers;
 use super::members::Members;
 use super::questions::{self, Outcome};
 use super::render;
+use super::resources;
 use super::session::Session;
 use super::tasks::{self, Wish};
 use super::tools::{self, Derived, PREFIX};
 use super::upstreams::{self, Offer};
+use super::uris;
 use crate::api::ops::{Id, Operation};
 use crate::catalog::validate;
 use crate::error::{Error, Kind, Result};
@@ -73,6 +75,12 @@ pub fn call(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
             None => own_tool(session, ask, tool, call.arguments, wish.as_ref())?,
         };
         let settled = questions::settle(session, ask, outcome, wish.as_ref());
+        // Only of a call it is the tool's own error; anything else is this tool's, for the model to read.
+        if let Err(error) = &settled
+            && tool.op.id != Id::Call
+        {
+            return Ok(ask.passed(&render::failure(error)));
+        }
         return called(session, ask, server.as_deref(), settled);
     }
     if !session.options.passthrough {
@@ -96,6 +104,7 @@ pub fn call(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     let work = || {
         let more = upstreams::Extras {
             input: questions::offered(session, ask),
+            meta: ask.meta(),
             task: wish.as_ref().map(Wish::param),
         };
         let first = upstreams::call(backend, &target, call.arguments, &more, &ask.asked());
@@ -134,13 +143,16 @@ fn called(
 /// # Errors
 /// What a server answered by the protocol's own means goes on in the same way.
 pub fn answered(
-    _session: &Session,
+    session: &Session,
     ask: &Ask<'_>,
-    _server: Option<&str>,
+    server: Option<&str>,
     outcome: Result<Box<RawValue>>,
 ) -> Result<String, Fault> {
     match outcome {
-        Ok(result) => Ok(ask.passed(result.get())),
+        Ok(result) => {
+            let linked = server.and_then(|server| resources::linked(session, server, result.get()));
+            Ok(ask.passed(linked.as_deref().unwrap_or(result.get())))
+        }
         Err(error) if error.raw_value().is_some_and(|raw| raw.get("code").is_some()) => {
             Err(Fault::of(&error))
         }
@@ -179,8 +191,20 @@ fn own_tool(
         return Ok(Err(Error::new(Kind::Usage, format!("calling {name}: {key} is given by the session"))));
     }
     let mut given = Members::read(text).unwrap_or_default();
+    // Where servers' own offers pass too, a model may have a URI from there.
+    if tool.op.id == Id::ReadResource
+        && let Some((server, own)) = given.text("uri").as_deref().and_then(uris::unwrap)
+    {
+        given.set("server", &server);
+        given.set("uri", &own);
+    }
     if tool.op.params.iter().any(|p| p.field.name == "input") {
         given.set("input", &questions::offered(session, ask));
+    }
+    if tool.op.params.iter().any(|p| p.field.name == "meta")
+        && let Some(meta) = ask.meta()
+    {
+        given.set("meta", &meta);
     }
     if let Some(wish) = wish {
         given.set("task", &wish.param());

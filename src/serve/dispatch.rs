@@ -51,6 +51,18 @@ impl Ask<'_> {
         serde_json::from_str(text).map_err(|e| Fault::params(format!("params: {}", json_words(e))))
     }
 
+    /// What the host says along with the request, for an operation that takes it (`meta`).
+    pub fn meta(&self) -> Option<Value> {
+        self.meta.clone().filter(|meta| !meta.is_empty()).map(Value::Object)
+    }
+
+    /// Adds that to an operation's parameters.
+    pub fn add_meta(&self, given: &mut Value) {
+        if let Some(meta) = self.meta() {
+            given["meta"] = meta;
+        }
+    }
+
     /// How an operation is asked for on behalf of this request.
     pub fn asked(&self) -> Asked<'_> {
         Asked { cancel: self.cancel, progress: self.progress() }

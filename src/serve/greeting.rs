@@ -94,7 +94,8 @@ fn instructions(session: &Session, ask: &Ask<'_>) -> String {
     if session.options.code {
         out.push_str(
             "mcpx reaches the MCP servers of this machine. Find tools with mcpx_search or mcpx_discover, read their \
-             types with mcpx_types, then call one with mcpx_call, or run a program over several with mcpx_exec.",
+             types with mcpx_types, then call one with mcpx_call, or run a program over several with mcpx_exec. \
+             Resources: mcpx_resources, mcpx_read_resource; prompts: mcpx_prompts, mcpx_get_prompt.",
         );
     }
     let known = operation(session, "servers", &json!({}), ask).unwrap_or_default();

@@ -51,8 +51,9 @@ pub fn get(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     }
     let target = find(session, ask, &wanted.name)?;
     let input = questions::offered(session, ask);
-    let given =
+    let mut given =
         json!({"server": target.server, "name": target.name, "arguments": wanted.arguments, "input": input});
+    ask.add_meta(&mut given);
     perform(session, ask, "getPrompt", &given)
 }
 
@@ -76,7 +77,8 @@ fn perform(session: &Session, ask: &Ask<'_>, op: &str, given: &Value) -> Result<
             questions::settle(session, ask, session.backend.perform(op, &given, &ask.asked()), None)
         })
     });
-    answered(answer).map(|text| ask.passed(&text))
+    let text = answered(answer)?;
+    Ok(ask.passed(&resources::linked(session, server, &text).unwrap_or(text)))
 }
 
 /// `completion/complete`.
@@ -121,6 +123,7 @@ pub fn complete(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     if !wanted.context.arguments.is_empty() {
         given["arguments"] = Value::Object(wanted.context.arguments);
     }
+    ask.add_meta(&mut given);
     perform(session, ask, "complete", &given)
 }
 

@@ -23,8 +23,13 @@ pub fn result(op: &Operation, answer: Box<RawValue>) -> Result<Box<RawValue>> {
     if op.id == Id::Exec && parsed["ok"] == false {
         return failed_run(&parsed, answer.get());
     }
-    let text = text(op, &parsed).unwrap_or_else(|| answer.get().to_owned());
-    let content = json!([{"type": "text", "text": text}]);
+    let content = match op.id {
+        Id::ReadResource => resource(&parsed),
+        _ => {
+            let text = text(op, &parsed).unwrap_or_else(|| answer.get().to_owned());
+            json!([{"type": "text", "text": text}])
+        }
+    };
     // Every derived tool's answer is an object, as structured content has to be before 2026-07-28.
     RawValue::from_string(format!("{{\"content\":{content},\"structuredContent\":{}}}", answer.get()))
         .map_err(|e| Error::new(Kind::Internal, format!("writing a result: {e}")))
@@ -33,6 +38,20 @@ pub fn result(op: &Operation, answer: Box<RawValue>) -> Result<Box<RawValue>> {
 /// Whether an operation answers with the result of a server's tool.
 pub fn is_called(op: &Operation) -> bool {
     matches!(op.id, Id::Call | Id::TaskResult)
+}
+
+/// Whether an operation answers with what a server sent, which is no tool's result.
+pub fn is_passed(op: &Operation) -> bool {
+    matches!(op.id, Id::ReadResource | Id::GetPrompt | Id::Complete)
+}
+
+/// What a resource holds, as content: its text as text, anything else embedded.
+fn resource(answer: &Value) -> Value {
+    let block = |content: &Value| match content["text"].as_str() {
+        Some(text) => json!({"type": "text", "text": text}),
+        None => json!({"type": "resource", "resource": content}),
+    };
+    answer["contents"].as_array().into_iter().flatten().map(block).collect()
 }
 
 /// A failure as a tool's result: the model is to read it and to do better.
@@ -74,6 +93,7 @@ fn text(op: &Operation, answer: &Value) -> Option<String> {
     let lines = |key: &str, line: &dyn Fn(&Value) -> String, none: &str| {
         let mut lines: Vec<String> = rows(key)?.iter().map(line).collect();
         lines.extend(rows("errors").into_iter().flatten().map(missing));
+        lines.extend(rows("failures").into_iter().flatten().map(failed_server));
         Some(if lines.is_empty() { none.to_owned() } else { lines.join("\n") })
     };
     match op.name {
@@ -84,6 +104,11 @@ fn text(op: &Operation, answer: &Value) -> Option<String> {
         }
         "servers" => lines("servers", &server, "no server is configured"),
         "settings" => lines("settings", &setting, "there are no settings"),
+        "resources" => lines("resources", &|row| offered(row, "uri"), "no server has resources"),
+        "resourceTemplates" => {
+            lines("resourceTemplates", &|row| offered(row, "uriTemplate"), "no server has templates")
+        }
+        "prompts" => lines("prompts", &prompt, "no server has prompts"),
         "setting" | "setSetting" | "unsetSetting" => Some(setting(answer)),
         _ => None,
     }
@@ -100,6 +125,26 @@ fn why(row: &Value) -> String {
 /// `name: could not be read: why`.
 fn missing(row: &Value) -> String {
     format!("// {} is missing: {}", text_of(row, "server"), why(row))
+}
+
+/// The same of an operation whose failures are the errors themselves.
+fn failed_server(error: &Value) -> String {
+    format!("// {} is missing: {}", text_of(error, "server"), one_line(text_of(error, "message"), LINE))
+}
+
+/// `server: uri`, and what it is.
+fn offered(row: &Value, uri: &str) -> String {
+    described(format!("{}: {}", text_of(row, "server"), text_of(row, uri)), row)
+}
+
+/// `server: name(argument, optional?)`, and what it is.
+fn prompt(row: &Value) -> String {
+    let argument = |argument: &Value| {
+        let mark = if argument["required"] == true { "" } else { "?" };
+        format!("{}{mark}", text_of(argument, "name"))
+    };
+    let arguments: Vec<String> = row["arguments"].as_array().into_iter().flatten().map(argument).collect();
+    described(format!("{}: {}({})", text_of(row, "server"), text_of(row, "name"), arguments.join(", ")), row)
 }
 
 fn described(mut line: String, row: &Value) -> String {

@@ -82,7 +82,7 @@ pub fn list(session: &Session, ask: &Ask<'_>, of: List) -> Result<String, Fault>
 /// The items of a list, under URIs that tell them apart; notes where they are.
 fn fetch(session: &Session, ask: &Ask<'_>, of: List) -> Result<Vec<Value>> {
     let (op, member, at) = of.words();
-    let all = listed(op, member, &*session.backend, &ask.asked())?;
+    let all = listed(op, member, &*session.backend, &session.options, &ask.asked())?;
     let mut places = places(session);
     let mut owners: HashMap<String, Vec<String>> = HashMap::new();
     for (server, item) in &all {
@@ -202,7 +202,9 @@ pub fn read(session: &Session, ask: &Ask<'_>) -> Result<String, Fault> {
     }
     let input = questions::offered(session, ask);
     let (outcome, read) = at_first(session, ask, &uri, |server, own| {
-        let given = params(&json!({"server": server, "uri": own, "input": input}))?;
+        let mut given = json!({"server": server, "uri": own, "input": input});
+        ask.add_meta(&mut given);
+        let given = params(&given)?;
         let op = operation("readResource")?;
         Ears::at_work(session, ask, server, || {
             questions::settle(session, ask, session.backend.perform(op, &given, &ask.asked()), None)
@@ -226,6 +228,63 @@ fn renamed(result: &str, server: &str) -> Option<String> {
     }
     result.set("contents", &contents);
     Some(result.to_string())
+}
+
+/// A result whose links and embedded resources have URIs that the host can read here. What is on the
+/// web it reads there (MCP, resources, "https://"), and what mcpx made itself it has already.
+pub fn linked(session: &Session, server: &str, result: &str) -> Option<String> {
+    if !session.options.passthrough || !result.contains("\"resource") {
+        return None;
+    }
+    let mut result = Members::read(result)?;
+    let (member, within) = match result.get("content") {
+        Some(_) => ("content", None),
+        None => ("messages", Some("content")),
+    };
+    let mut blocks: Vec<Members> = serde_json::from_str(result.get(member)?.get()).ok()?;
+    let mut changed = false;
+    for block in &mut blocks {
+        changed |= match within {
+            None => relink(session, server, block),
+            Some(within) => {
+                let inner = block.get(within).and_then(|inner| Members::read(inner.get()));
+                inner.is_some_and(|mut inner| {
+                    let changed = relink(session, server, &mut inner);
+                    block.set(within, &inner);
+                    changed
+                })
+            }
+        };
+    }
+    result.set(member, &blocks);
+    changed.then(|| result.to_string())
+}
+
+/// In a link's `_meta`: what it names is an artifact, and no server's.
+const ARTIFACT: &str = "mcpx/artifact";
+
+/// Gives a block of content that names a resource the URI that the host knows; whether it was another.
+fn relink(session: &Session, server: &str, block: &mut Members) -> bool {
+    let shown = |named: &Members| {
+        let uri = named.text("uri")?;
+        let elsewhere = ["http:", "https:", "data:"].iter().any(|scheme| uri.starts_with(scheme));
+        let alone = places(session).uris.get(&uri).is_none_or(|servers| servers.iter().all(|s| s == server));
+        Some(show(&session.options, server, &uri, alone)).filter(|shown| !elsewhere && *shown != uri)
+    };
+    match block.text("type").as_deref() {
+        Some("resource_link") if block.get("_meta").is_none_or(|meta| !meta.get().contains(ARTIFACT)) => {
+            shown(block).map(|uri| block.set("uri", &uri)).is_some()
+        }
+        Some("resource") => {
+            let resource = block.get("resource").and_then(|resource| Members::read(resource.get()));
+            let Some(mut resource) = resource else { return false };
+            let Some(uri) = shown(&resource) else { return false };
+            resource.set("uri", &uri);
+            block.set("resource", &resource);
+            true
+        }
+        _ => false,
+    }
 }
 
 /// `resources/subscribe` and `resources/unsubscribe`.

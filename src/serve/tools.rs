@@ -2,7 +2,7 @@
 //! schemas, annotations. Knows nothing of how an operation is carried out, or of
 //! the tools of other servers.
 
-use super::render::is_called;
+use super::render::{is_called, is_passed};
 use crate::api::docs::{object_schema, reach};
 use crate::api::ops::{self, Field, Operation, Record, Returns};
 use crate::error::{Error, Kind};
@@ -15,7 +15,7 @@ pub const PREFIX: &str = "mcpx_";
 
 /// Parameters that the session gives, and a model has no word in: who calls, and
 /// which servers there are for it.
-const SUPPLIED: [&str; 14] = [
+const SUPPLIED: [&str; 15] = [
     "context",
     "selection",
     "profile",
@@ -33,6 +33,8 @@ const SUPPLIED: [&str; 14] = [
     // A host says by its own means that it wants a task.
     "task",
     "untilOver",
+    // What a host says along with its request goes along.
+    "meta",
 ];
 
 /// Where a tool's schema has its records.
@@ -115,7 +117,7 @@ fn derive(op: &'static Operation) -> Derived {
         },
     });
     // What a called tool returns has a shape of its own.
-    if let (Returns::Record(record), true) = (&op.returns, !is_called(op)) {
+    if let (Returns::Record(record), false) = (&op.returns, is_called(op) || is_passed(op)) {
         listed["outputSchema"] = schema(record.fields.iter());
     }
     Derived { name, op, input, listed }

@@ -51,11 +51,9 @@ impl Offer {
         asked: &Asked<'_>,
     ) -> Result<Vec<(String, Value)>> {
         match self {
-            Offer::Prompts => listed("prompts", "prompts", backend, asked),
+            Offer::Prompts => listed("prompts", "prompts", backend, options, asked),
             Offer::Tools => {
-                let wait = u64::try_from(options.wait.as_millis()).unwrap_or(u64::MAX);
-                let answer =
-                    backend.perform(operation("schemas")?, &params(&json!({"waitMs": wait}))?, asked)?;
+                let answer = backend.perform(operation("schemas")?, &params(&waiting(options))?, asked)?;
                 let mut answer: Value = serde_json::from_str(answer.get())
                     .map_err(|e| Error::new(Kind::Internal, format!("reading the servers' tools: {e}")))?;
                 let mut all = Vec::new();
@@ -72,6 +70,11 @@ impl Offer {
     }
 }
 
+/// For how long a list waits for servers that start.
+fn waiting(options: &Options) -> Value {
+    json!({"waitMs": u64::try_from(options.wait.as_millis()).unwrap_or(u64::MAX)})
+}
+
 /// What an operation lists of every server, each item with its server.
 ///
 /// # Errors
@@ -80,9 +83,10 @@ pub fn listed(
     op: &str,
     member: &str,
     backend: &dyn Backend,
+    options: &Options,
     asked: &Asked<'_>,
 ) -> Result<Vec<(String, Value)>> {
-    let answer = backend.perform(operation(op)?, &params(&json!({}))?, asked)?;
+    let answer = backend.perform(operation(op)?, &params(&waiting(options))?, asked)?;
     let mut answer: Value = serde_json::from_str(answer.get())
         .map_err(|e| Error::new(Kind::Internal, format!("reading the servers' {member}: {e}")))?;
     for failure in answer["failures"].as_array().into_iter().flatten() {
@@ -224,6 +228,8 @@ pub fn fit_handshake(tool: &mut Value) {
 pub struct Extras {
     /// What the host answers when the server asks.
     pub input: Value,
+    /// What the host says along with its request.
+    pub meta: Option<Value>,
     /// How it is to be a task.
     pub task: Option<Value>,
 }
@@ -247,10 +253,13 @@ pub fn call(
         arguments: Option<&'a RawValue>,
         input: &'a Value,
         #[serde(skip_serializing_if = "Option::is_none")]
+        meta: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         task: Option<&'a Value>,
     }
-    let Extras { input, task } = more;
-    let call = Call { server: &target.server, tool: &target.name, arguments, input, task: task.as_ref() };
+    let Extras { input, meta, task } = more;
+    let (meta, task) = (meta.as_ref(), task.as_ref());
+    let call = Call { server: &target.server, tool: &target.name, arguments, input, meta, task };
     backend.perform(operation("call")?, &params(&call)?, asked)
 }
 

@@ -73,6 +73,33 @@ const completed = await client.complete({
   argument: { name: "arg1", value: "par" },
 });
 const sampled = await client.callTool({ name: "fx__test_sampling", arguments: { prompt: "Say something" } });
+// With the tools of mcpx a model has the same; what they declare as their output is what they give.
+const model = [];
+for (const [name, args] of [
+  ["mcpx_resources", {}],
+  ["mcpx_read_resource", { server: "fx", uri: "test://static-text" }],
+  ["mcpx_prompts", { server: ["fx"] }],
+  ["mcpx_get_prompt", { server: "fx", name: "test_simple_prompt" }],
+  ["mcpx_tasks", {}],
+]) {
+  const { isError, content } = await client.callTool({ name, arguments: args });
+  model.push(isError ? content[0].text : "fine");
+}
+/** What this SDK hears of a call that it makes as a task. */
+async function asTask() {
+  const heard = [];
+  const params = { name: "demo__slow", arguments: { seconds: 0.3, steps: 2 } };
+  for await (const message of client.experimental.tasks.callToolStream(params, undefined, { task: { ttl: 60000 } })) {
+    heard.push(message.type);
+    if (message.type === "error") heard.push(String(message.error));
+    if (message.type === "result") heard.push(message.result.content[0].text);
+  }
+  const { tasks } = await client.experimental.tasks.listTasks();
+  return { begun: heard[0], ended: heard.slice(-2), listed: tasks.map((task) => task.status) };
+}
+const task = age === "old" ? await asTask() : undefined;
+// Either end may ask whether the other is there.
+if (age === "old") await client.ping();
 // Closing forgets what was agreed on.
 const server = client.getServerVersion();
 const revision = age === "old" ? "handshake" : client.getNegotiatedProtocolVersion();
@@ -91,6 +118,8 @@ stdout.write(
     prompt: prompt.messages[0].content.text,
     completed: completed.completion.values,
     sampled: sampled.content[0].text,
+    model,
+    task,
     pid: typeof status.structuredContent.daemon.pid,
   })}\n`,
 );

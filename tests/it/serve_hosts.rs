@@ -67,6 +67,17 @@ fn the_official_clients_drive_it_in_both_eras() {
         assert_eq!(found["prompt"], "Prompt with arguments: arg1='a', arg2='b'", "{way}");
         assert_eq!(found["completed"], json!(["paris", "park", "party"]), "{way}");
         assert_eq!(found["sampled"], "LLM response: my words", "{way}");
+        assert_eq!(found["model"], json!(["fine", "fine", "fine", "fine", "fine"]), "{way}");
+        if way.ends_with("old") {
+            let task = &found["task"];
+            assert_eq!(
+                (&task["begun"], &task["ended"][0]),
+                (&json!("taskCreated"), &json!("result")),
+                "{way}: {task}"
+            );
+            assert!(task["ended"][1].as_str().unwrap().contains("2 steps"), "{way}: {task}");
+            assert_eq!(task["listed"], json!(["completed"]), "{way}");
+        }
     }
 }
 

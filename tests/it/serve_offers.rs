@@ -160,3 +160,121 @@ fn nothing_is_started_to_hear_that_it_has_no_resources() {
     assert_eq!(host.ask("prompts/list", json!({}))["prompts"], json!([]));
     assert!(!world.processes().iter().any(|p| p.args[0].ends_with("fake-mcp")));
 }
+
+#[test]
+fn what_a_result_names_can_be_read_here() {
+    let world = everything();
+    let mut host = Host::greeted(&world, &["--passthrough"]);
+    let linked = host.call("ev__get-resource-links", json!({"count": 2}));
+    let links: Vec<&str> =
+        linked["content"].as_array().unwrap().iter().filter_map(|c| c["uri"].as_str()).collect();
+    assert_eq!(links.len(), 2, "{linked}");
+    for uri in links {
+        assert!(uri.starts_with("mcpx://ev/demo://"), "{uri}");
+        assert_eq!(host.ask("resources/read", json!({"uri": uri}))["contents"][0]["uri"], uri);
+    }
+    let embedded = json!({"resourceType": "Text", "resourceId": 1});
+    let embedded = host.call("ev__get-resource-reference", embedded);
+    let of = |content: &Value| content["resource"]["uri"].as_str().map(str::to_owned);
+    let uri = embedded["content"].as_array().unwrap().iter().find_map(of).expect("a resource");
+    assert!(
+        host.ask("resources/read", json!({"uri": uri}))["contents"].is_array()
+            && uri.starts_with("mcpx://ev/")
+    );
+    let prompt =
+        json!({"name": "ev__resource-prompt", "arguments": {"resourceType": "Text", "resourceId": "1"}});
+    let prompt = host.ask("prompts/get", prompt);
+    let uri =
+        prompt["messages"].as_array().unwrap().iter().find_map(|m| of(&m["content"])).expect("a resource");
+    assert!(
+        host.ask("resources/read", json!({"uri": uri}))["contents"].is_array()
+            && uri.starts_with("mcpx://ev/")
+    );
+    // With the tools of mcpx a model names the server itself, and the server's own URI is what it takes.
+    let mut model = Host::greeted(&world, &["--serve-mode", "both"]);
+    let mut alone = Host::greeted(&world, &[]);
+    let call = json!({"server": "ev", "tool": "get-resource-links", "arguments": {"count": 1}});
+    let link = |result: Value| {
+        let all = result["content"].as_array().unwrap();
+        all.iter().find_map(|c| c["uri"].as_str()).expect("a link").to_owned()
+    };
+    let (own, here) = (link(alone.call("mcpx_call", call.clone())), link(model.call("mcpx_call", call)));
+    assert_eq!(here, format!("mcpx://ev/{own}"));
+    for uri in [own, here] {
+        let read = model.call("mcpx_read_resource", json!({"server": "ev", "uri": uri}));
+        assert!(read["content"][0].is_object() && read["isError"] != true, "{read}");
+    }
+}
+
+#[test]
+fn a_model_finds_resources_and_prompts_too() {
+    let world = everything();
+    let mut host = Host::greeted(&world, &[]);
+    let text = |result: &Value| result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    let resources = host.call("mcpx_resources", json!({}));
+    assert!(text(&resources).starts_with("ev: demo://"), "{resources}");
+    assert_eq!(resources["structuredContent"]["resources"][0]["server"], "ev");
+    let uri = &resources["structuredContent"]["resources"][0]["uri"];
+    assert!(text(&host.call("mcpx_read_resource", json!({"server": "ev", "uri": uri}))).len() > 10);
+    assert!(text(&host.call("mcpx_resource_templates", json!({"server": ["ev"]}))).contains("{resourceId}"));
+    let prompts = host.call("mcpx_prompts", json!({}));
+    assert!(text(&prompts).contains("ev: args-prompt(city, state?)"), "{prompts}");
+    let got = json!({"server": "ev", "name": "args-prompt", "arguments": {"city": "Paris"}});
+    assert!(host.call("mcpx_get_prompt", got).to_string().contains("Paris"));
+    let argument = json!({"name": "department", "value": "E"});
+    let of = json!({"type": "ref/prompt", "name": "completable-prompt"});
+    let completed = host.call("mcpx_complete", json!({"server": "ev", "ref": of, "argument": argument}));
+    assert!(completed["structuredContent"]["completion"]["values"].is_array(), "{completed}");
+    let failed = host.call("mcpx_read_resource", json!({"server": "ev", "uri": "no://where"}));
+    assert_eq!(failed["isError"], true, "{failed}");
+}
+
+#[test]
+fn what_a_host_says_along_with_its_request_goes_along() {
+    let world = World::fake(&[]);
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let said = json!({"traceparent": trace, "example.org/k": [1.5], "progressToken": "mine",
+        "io.modelcontextprotocol/related-task": {"taskId": "x"}});
+    let kept = json!({"traceparent": trace, "example.org/k": [1.5]});
+    let mut host = Host::greeted(&world, &["--serve-mode", "both"]);
+    let call = json!({"server": "fake", "tool": "pid"});
+    host.ask("tools/call", json!({"name": "fake__pid", "_meta": said}));
+    host.ask("tools/call", json!({"name": "mcpx_call", "arguments": call, "_meta": said}));
+    let mut stateless_host = Host::start(&world, &["--passthrough"]);
+    let mut meta = stateless();
+    meta.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+    stateless_host.ask("tools/call", json!({"name": "fake__pid", "_meta": meta}));
+    host.ask("tools/call", json!({"name": "fake__pid"}));
+    let received = world.received("fake", "tools/call");
+    for call in &received[..3] {
+        let mut meta = call["params"]["_meta"].clone();
+        // One of mcpx's own, where the host wants progress.
+        meta.as_object_mut().unwrap().remove("progressToken");
+        assert_eq!(meta, kept);
+        assert_ne!(call["params"]["_meta"]["progressToken"], "mine");
+    }
+    assert!(received[3]["params"].get("_meta").is_none(), "{}", received[3]);
+}
+
+#[test]
+fn a_list_does_not_wait_for_a_server_that_starts_slowly() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/server-fixture.mjs");
+    let world = World::new().setting("catalog", json!({"wait": "100ms"}));
+    let go = world.dir().join("go");
+    let wait = "while [ ! -e \"$1\" ]; do sleep 0.05; done; exec \"$2\" \"$3\"";
+    let server =
+        json!({"command": "/bin/sh", "args": ["-c", wait, "sh", go, Runtime::Node22.path(), script]});
+    let world = world.server("fx", server);
+    let mut host = Host::greeted(&world, &["--passthrough"]);
+    for (method, list) in [("prompts/list", "prompts"), ("resources/list", "resources")] {
+        assert_eq!(host.ask(method, json!({}))[list], json!([]), "{method}");
+    }
+    world.write("go", "");
+    for (method, list) in [("prompts/list", "prompts"), ("resources/list", "resources")] {
+        let _ = host.notified(&format!("notifications/{list}/list_changed"));
+        let listed = wait_until("the list to be whole", || {
+            Some(host.ask(method, json!({}))).filter(|listed| listed[list] != json!([]))
+        });
+        assert!(listed[list].as_array().unwrap().len() > 1, "{listed}");
+    }
+}

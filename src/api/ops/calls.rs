@@ -13,6 +13,14 @@ pub(super) const INPUT: Param = body(field(
      those of the task",
 ));
 
+/// What a caller says along with its request.
+pub(super) const META: Param = body(field(
+    "meta",
+    Shape::Object,
+    "MCP's `_meta` of the request, such as `traceparent`; the protocol's own keys (`progressToken`, \
+     `io.modelcontextprotocol/…`) are mcpx's to say and are left out",
+));
+
 /// The caller rather gets a task than waits for long.
 pub(super) const TASK: Param = body(field(
     "task",
@@ -42,6 +50,7 @@ pub(super) static TABLE: &[Operation] = &[
                 "how long to wait for the answer, in milliseconds; the server's own limit when absent, none when 0",
             )),
             INPUT,
+            META,
             TASK,
         ],
         returns: Returns::Record(&r::CALLED),

@@ -92,6 +92,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         context: cx.context()?,
         timeout_ms: timeout_ms(world)?,
         input: None,
+        meta: None,
         task: None,
     };
     let what = format!("calling {}.{}", request.server, request.tool);

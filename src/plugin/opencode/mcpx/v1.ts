@@ -566,6 +566,7 @@ export interface CallParams {
   context?: Context;
   timeoutMs?: number;
   input?: Record<string, unknown>;
+  meta?: Record<string, unknown>;
   task?: TaskWish;
 }
 
@@ -662,6 +663,7 @@ export interface CancelTaskParams {
 export interface ResourcesParams {
   server?: string[];
   session?: string;
+  waitMs?: number;
   profile?: string[];
   skipDefault?: boolean;
   allProfiles?: boolean;
@@ -670,6 +672,7 @@ export interface ResourcesParams {
 export interface ResourceTemplatesParams {
   server?: string[];
   session?: string;
+  waitMs?: number;
   profile?: string[];
   skipDefault?: boolean;
   allProfiles?: boolean;
@@ -680,6 +683,7 @@ export interface ReadResourceParams {
   uri: string;
   session?: string;
   input?: Record<string, unknown>;
+  meta?: Record<string, unknown>;
 }
 
 export interface SubscribeResourceParams {
@@ -697,6 +701,7 @@ export interface UnsubscribeResourceParams {
 export interface PromptsParams {
   server?: string[];
   session?: string;
+  waitMs?: number;
   profile?: string[];
   skipDefault?: boolean;
   allProfiles?: boolean;
@@ -708,6 +713,7 @@ export interface GetPromptParams {
   arguments?: Record<string, unknown>;
   context?: Context;
   input?: Record<string, unknown>;
+  meta?: Record<string, unknown>;
 }
 
 export interface CompleteParams {
@@ -716,6 +722,7 @@ export interface CompleteParams {
   argument: Record<string, unknown>;
   arguments?: Record<string, unknown>;
   context?: Context;
+  meta?: Record<string, unknown>;
 }
 
 export interface NamespacesParams {
@@ -1007,7 +1014,7 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   resolve: { method: "GET", path: "/v1/resolve", query: ["dir"], body: [] },
   shutdown: { method: "POST", path: "/v1/shutdown", query: [], body: ["drainMs"] },
   openapi: { method: "GET", path: "/v1/openapi.json", query: [], body: [] },
-  call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs", "input", "task"] },
+  call: { method: "POST", path: "/v1/call", query: [], body: ["server", "tool", "arguments", "context", "timeoutMs", "input", "meta", "task"] },
   openRun: { method: "POST", path: "/v1/runs", query: [], body: ["context", "tools", "interactive"] },
   closeRun: { method: "DELETE", path: "/v1/runs/{run}", query: [], body: [] },
   exec: { method: "POST", path: "/v1/exec", query: [], body: ["code", "script", "language", "args", "stdin", "runtime", "permissions", "session", "sessionId", "parentSessionId", "cwd", "env", "export", "noLauncher", "timeoutMs", "output", "hooks", "settings", "context", "task"] },
@@ -1024,14 +1031,14 @@ export const OPERATIONS: Record<keyof V1, Operation> = {
   task: { method: "GET", path: "/v1/tasks/{id}", query: [], body: [] },
   taskResult: { method: "GET", path: "/v1/tasks/{id}/result", query: ["waitMs", "untilOver"], body: [] },
   cancelTask: { method: "DELETE", path: "/v1/tasks/{id}", query: [], body: [] },
-  resources: { method: "GET", path: "/v1/resources", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
-  resourceTemplates: { method: "GET", path: "/v1/resources/templates", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
-  readResource: { method: "GET", path: "/v1/resources/read", query: ["server", "uri", "session", "input"], body: [] },
+  resources: { method: "GET", path: "/v1/resources", query: ["server", "session", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
+  resourceTemplates: { method: "GET", path: "/v1/resources/templates", query: ["server", "session", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
+  readResource: { method: "GET", path: "/v1/resources/read", query: ["server", "uri", "session", "input", "meta"], body: [] },
   subscribeResource: { method: "POST", path: "/v1/resources/subscribe", query: [], body: ["server", "uri", "session"] },
   unsubscribeResource: { method: "POST", path: "/v1/resources/unsubscribe", query: [], body: ["server", "uri", "session"] },
-  prompts: { method: "GET", path: "/v1/prompts", query: ["server", "session", "profile", "skipDefault", "allProfiles"], body: [] },
-  getPrompt: { method: "POST", path: "/v1/prompts/get", query: [], body: ["server", "name", "arguments", "context", "input"] },
-  complete: { method: "POST", path: "/v1/complete", query: [], body: ["server", "ref", "argument", "arguments", "context"] },
+  prompts: { method: "GET", path: "/v1/prompts", query: ["server", "session", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
+  getPrompt: { method: "POST", path: "/v1/prompts/get", query: [], body: ["server", "name", "arguments", "context", "input", "meta"] },
+  complete: { method: "POST", path: "/v1/complete", query: [], body: ["server", "ref", "argument", "arguments", "context", "meta"] },
   namespaces: { method: "GET", path: "/v1/namespaces", query: ["fresh", "known", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   schemas: { method: "GET", path: "/v1/schemas", query: ["server", "fresh", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
   search: { method: "GET", path: "/v1/search", query: ["query", "limit", "waitMs", "profile", "skipDefault", "allProfiles"], body: [] },
