@@ -120,7 +120,7 @@ pub fn existing(options: &LoadOptions) -> Vec<PathBuf> {
 pub fn reload(sources: &[SourceFile], options: &LoadOptions) -> Result<Config> {
     let mut loading = Loading::default();
     for source in sources {
-        if !loading.file(&source.path, options)? {
+        if !loading.file(&source.path, options, false)? {
             let message = format!("the configuration file {} is gone", source.path.display());
             return Err(Error::new(Kind::Config, message));
         }
@@ -156,12 +156,12 @@ impl Loading {
         let variable = options.env.get("MCPX_CONFIG").filter(|v| !v.is_empty());
         let Some(path) = options.explicit.clone().or_else(|| variable.map(PathBuf::from)) else {
             for path in search_path(options.dir, options.dirs) {
-                self.file(&path, options).map(drop).or_else(|e| self.fault(e))?;
+                self.file(&path, options, true).map(drop).or_else(|e| self.fault(e))?;
             }
             return Ok(());
         };
         let path = options.dir.join(path);
-        if self.file(&path, options)? {
+        if self.file(&path, options, false)? {
             return Ok(());
         }
         let message = format!("there is no configuration file {}", path.display());
@@ -180,9 +180,30 @@ impl Loading {
         }
     }
 
-    /// Reads one file; `false` when there is none.
-    fn file(&mut self, path: &Path, options: &LoadOptions) -> Result<bool> {
-        let Some(bytes) = read(path, options.uid)? else { return Ok(false) };
+    /// Says that files may be hidden here or above, once. Of the user's own directory nothing is
+    /// said, as of git's: a service often has somebody else's HOME.
+    fn hidden(&mut self, dir: &Path, options: &LoadOptions) {
+        let here = options.dir.canonicalize().unwrap_or_else(|_| options.dir.to_owned());
+        let project = if dir.ends_with(".mcpx") { dir.parent().unwrap_or(dir) } else { dir };
+        let warning = format!(
+            "{} may not be looked into: a configuration in it or below is passed over",
+            dir.display()
+        );
+        if here.starts_with(project) && !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Reads one file; `false` when there is none. One that is only `looked_for` may be hidden.
+    fn file(&mut self, path: &Path, options: &LoadOptions, looked_for: bool) -> Result<bool> {
+        let bytes = match read(path, options.uid, looked_for)? {
+            Found::File(bytes) => bytes,
+            Found::Nothing => return Ok(false),
+            Found::Behind(dir) => {
+                self.hidden(&dir, options);
+                return Ok(false);
+            }
+        };
         let real = Arc::new(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         // Two names of the search path may be links to one file.
         if self.sources.iter().any(|s| s.path == *real) {
@@ -325,8 +346,28 @@ impl Loading {
     }
 }
 
-/// The bytes of a file; `None` when there is no such file.
-fn read(path: &Path, uid: u32) -> Result<Option<Vec<u8>>> {
+/// What is at a path.
+enum Found {
+    /// No file.
+    Nothing,
+    /// A directory that may not be looked into, and behind it perhaps a file.
+    Behind(PathBuf),
+    /// A file, and its bytes.
+    File(Vec<u8>),
+}
+
+/// The directory on the way to a path that may not be looked into; the first, from the root.
+fn closed(path: &Path) -> Option<PathBuf> {
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let denied = |dir: &&&Path| {
+        fs::symlink_metadata(dir.join(".")).is_err_and(|e| e.kind() == ErrorKind::PermissionDenied)
+    };
+    above.iter().find(denied).map(|dir| dir.to_path_buf())
+}
+
+/// What a file holds. One that is only looked for may be hidden.
+fn read(path: &Path, uid: u32, looked_for: bool) -> Result<Found> {
     let fail = |kind: Kind, what: String| {
         Error::new(kind, format!("reading the configuration file {}: {what}", path.display()))
     };
@@ -334,11 +375,14 @@ fn read(path: &Path, uid: u32) -> Result<Option<Vec<u8>>> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     let file: File = match opened {
         Ok(file) => file,
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        // A directory that we may not look into hides the file as well as if there were none.
-        Err(e) if e.kind() == ErrorKind::PermissionDenied && fs::symlink_metadata(path).is_err() => {
-            return Ok(None);
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Found::Nothing);
         }
+        // Whether there is one behind a directory that we may not look into nobody can tell.
+        Err(e) if looked_for && e.kind() == ErrorKind::PermissionDenied => match closed(path) {
+            Some(dir) => return Ok(Found::Behind(dir)),
+            None => return Err(fail(Kind::Config, system_words(&e))),
+        },
         Err(e) => return Err(fail(Kind::Config, system_words(&e))),
     };
     let meta = file.metadata().map_err(|e| fail(Kind::Config, system_words(&e)))?;
@@ -354,7 +398,7 @@ fn read(path: &Path, uid: u32) -> Result<Option<Vec<u8>>> {
     }
     let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(Kind::Config, system_words(&e)))?;
-    Ok(Some(bytes))
+    Ok(Found::File(bytes))
 }
 
 /// Refuses a file through which somebody else could have commands run as this user.

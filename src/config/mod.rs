@@ -24,6 +24,8 @@ mod regex;
 mod render;
 mod schema;
 mod search;
+pub mod secrets;
+
 mod server;
 pub mod servers;
 mod splice;

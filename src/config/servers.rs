@@ -4,6 +4,7 @@
 use super::edit::Edit;
 use super::jsonc;
 use super::node::Item;
+pub use super::secrets::masked;
 use super::server::{self, Block, Place};
 use crate::error::{Error, Kind, Result};
 use crate::util::Env;
@@ -234,118 +235,9 @@ fn check(name: &str, block: &Value, path: &Path) -> Result<()> {
     }
 }
 
-/// What stands for a secret.
-const MASK: &str = "********";
-
-/// A block as it may be shown: values of variables and headers, and what looks
-/// like a secret in arguments and in an address, are masked. A text that only
-/// refers to a variable (`${TOKEN}`) tells nothing, and stays.
-pub fn masked(block: &Value) -> Value {
-    let mut block = block.clone();
-    let Some(members) = block.as_object_mut() else { return block };
-    for (key, value) in members {
-        match (key.as_str(), value) {
-            ("env" | "headers", Value::Object(pairs)) => pairs.values_mut().for_each(mask_text),
-            ("env" | "headers", other) => mask_text(other),
-            ("mcpx", Value::Object(own)) => {
-                if let Some(secret) = own.get_mut("oauth").and_then(|oauth| oauth.get_mut("clientSecret")) {
-                    mask_text(secret);
-                }
-                for (kind, value) in own.iter_mut() {
-                    super::declared::mask(kind, value, &mask_text);
-                }
-            }
-            ("args", Value::Array(args)) => mask_args(args),
-            ("url" | "serverUrl" | "httpUrl", Value::String(url)) => *url = mask_url(url),
-            _ => {}
-        }
-    }
-    block
-}
-
-fn mask_text(value: &mut Value) {
-    let refers = value.as_str().is_some_and(only_variables);
-    if !refers {
-        *value = MASK.into();
-    }
-}
-
-/// `${A}` and texts made of such, with at most a word such as `Bearer` before.
-fn only_variables(text: &str) -> bool {
-    let text = ["Bearer ", "Basic ", "token "].iter().find_map(|p| text.strip_prefix(p)).unwrap_or(text);
-    let name = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let inner = text.strip_prefix("${").and_then(|t| t.strip_suffix('}'));
-    text.is_empty() || inner.is_some_and(|n| name(n.strip_suffix(":-").unwrap_or(n)))
-}
-
-/// Whether a flag's or parameter's name speaks of a secret.
-fn secretive(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    [
-        "token",
-        "secret",
-        "password",
-        "passwd",
-        "apikey",
-        "api-key",
-        "api_key",
-        "access-key",
-        "credential",
-        "auth",
-    ]
-    .iter()
-    .any(|word| name.contains(word))
-        || name.ends_with("key")
-}
-
-fn mask_args(args: &mut [Value]) {
-    let mut follows = false;
-    for arg in args {
-        let Some(text) = arg.as_str() else { continue };
-        let is_flag = text.starts_with('-');
-        if std::mem::replace(&mut follows, false) && !is_flag {
-            mask_text(arg);
-            continue;
-        }
-        match text.split_once('=') {
-            Some((name, value)) if secretive(name) && !only_variables(value) => {
-                *arg = format!("{name}={MASK}").into();
-            }
-            Some(_) => {}
-            None => follows = is_flag && secretive(text),
-        }
-        if let Some(text) = arg.as_str().filter(|t| t.starts_with("http://") || t.starts_with("https://")) {
-            *arg = mask_url(text).into();
-        }
-    }
-}
-
-/// An address without the password before its host and without the values of its query.
-fn mask_url(url: &str) -> String {
-    let (base, query) = url.split_once('?').map_or((url, None), |(b, q)| (b, Some(q)));
-    let mut out = match base.split_once("://") {
-        Some((scheme, rest)) => {
-            let end = rest.find('/').unwrap_or(rest.len());
-            match rest[..end].rfind('@') {
-                Some(at) => format!("{scheme}://{MASK}{}", &rest[at..]),
-                None => base.to_owned(),
-            }
-        }
-        None => base.to_owned(),
-    };
-    if let Some(query) = query {
-        let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-            Some((name, value)) if !only_variables(value) => format!("{name}={MASK}"),
-            _ => pair.to_owned(),
-        });
-        out.push('?');
-        out.push_str(&pairs.collect::<Vec<_>>().join("&"));
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::secrets::MASK;
     use super::*;
     use crate::config::tests::Scratch;
     use std::fs;

@@ -9,9 +9,9 @@ use super::log_stream::{self, Wish};
 use super::logfile::LogFile;
 use super::router::{Asker, Body, Done, Response};
 use super::runs::Run;
-use super::state::{Current, Daemon};
+use super::state::{Current, Daemon, VERSION};
 use crate::api::info;
-use crate::config::Transport;
+use crate::config::{Transport, secrets};
 use crate::error::{Error, Kind, Result};
 use crate::log::{self, Level};
 use crate::observe::log::stats::{self, About};
@@ -82,7 +82,7 @@ impl Logs {
         let (plain, journal) = (file.clone(), self.journal.clone());
         let line = move |level: Level, message: &str| {
             if let Some(file) = &plain {
-                file.line(level, message);
+                file.line(level, &journal.hide(message));
             }
             journal.entry(Entry::new(level, "daemon", message));
         };
@@ -150,8 +150,8 @@ fn rolling(settings: &Settings) -> Rolling {
     }
 }
 
-/// Hides the tokens, and every value of the environment, of a server's variables or of its
-/// headers whose name says that it is secret.
+/// Hides the tokens, every value of the environment, of a server's variables or of its headers whose
+/// name says that it is secret, and what looks like a secret in arguments and addresses.
 fn redactor(current: &Current, env: &Env) -> Redactor {
     let token = current.settings.get(&settings::TRANSPORT_BEARER_TOKEN);
     let mut secrets = vec![current.token.clone(), token.reveal().to_owned()];
@@ -160,11 +160,15 @@ fn redactor(current: &Current, env: &Env) -> Redactor {
             secrets.push(value.trim_start_matches("Bearer ").to_owned());
         }
     };
+    let mut addresses = Vec::new();
     for (name, value) in env.iter() {
         if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
             named(name, value);
+            // Where a database is, and how one gets in, is often one variable.
+            addresses.push(value);
         }
     }
+    let mut others = Vec::new();
     for server in &current.config.servers {
         let pairs: Vec<(&str, &str)> = match &server.transport {
             Transport::Stdio { env, .. } => env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
@@ -172,8 +176,14 @@ fn redactor(current: &Current, env: &Env) -> Redactor {
                 headers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()
             }
         };
-        pairs.into_iter().for_each(|(name, value)| named(name, value));
+        for (name, value) in pairs {
+            named(name, value);
+            addresses.push(value);
+        }
+        others.extend(secrets::of(&server.transport).into_iter().map(str::to_owned));
     }
+    others.extend(addresses.into_iter().flat_map(secrets::of_url).map(str::to_owned));
+    secrets.extend(others);
     Redactor::new(secrets.iter().map(String::as_str))
 }
 
@@ -380,7 +390,9 @@ pub fn metrics(daemon: &Daemon) -> Done {
         instances.iter().map(|(key, sums)| (labels(key), pick(sums) as f64)).collect::<Vec<_>>()
     };
     let one = |n: f64| vec![(Vec::new(), n)];
+    let build = vec![(vec![("version", VERSION.to_owned())], 1.0)];
     for (name, kind, help, values) in [
+        ("mcpx_build_info", "gauge", "The version, as a label", build),
         ("mcpx_instances", "gauge", "Instances of servers", each(|s| s.0)),
         ("mcpx_calls_in_flight", "gauge", "Calls that instances work on", each(|s| s.1)),
         ("mcpx_calls_waiting", "gauge", "Callers that wait for an instance", each(|s| s.2)),

@@ -12,6 +12,7 @@ pub mod lock;
 mod marks;
 pub mod memory;
 mod ourselves;
+mod patient;
 mod replace;
 pub mod signals;
 mod sockets;
@@ -29,12 +30,13 @@ pub use find::{find_program, is_program};
 pub use hangup::Hangups;
 pub use marks::{MARK, end_in_session, end_marked_by};
 pub use ourselves::{own_program, same_program};
+pub use patient::Patient;
 pub use replace::replace;
 pub use sockets::{Accepted, each_accepted};
 pub use spawn::{Io, Spawn, spawn};
 pub use strays::reap_strays;
 pub use sys::{
     alive, ancestors, free_bytes, kill, kill_group, may_write, peer_closed, peer_pid, peer_uid,
-    poll_readable, poll_writable, raise_nofile, set_nonblocking, start_ticks, ticks_and_session, uid,
+    poll_readable, poll_writable, raise_nofile, set_nonblocking, start_ticks, ticks_and_session, uid, unread,
 };
 pub use terminal::terminal_width;

@@ -182,6 +182,12 @@ pub fn poll_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::R
     Ok(entries.iter().map(|e| e.revents != 0).collect())
 }
 
+/// Whether nobody will ever read what is written to the descriptor: the other end of a pipe was closed.
+pub fn unread(fd: BorrowedFd<'_>) -> bool {
+    let mut entries = [entry(fd.as_raw_fd(), 0)];
+    poll(&mut entries, Some(Duration::ZERO)).is_ok() && entries[0].revents & libc::POLLERR != 0
+}
+
 /// Waits until the descriptor takes more data, or its reader is gone; `false` after the time-out.
 pub fn poll_writable(fd: impl AsFd, timeout: Option<Duration>) -> io::Result<bool> {
     let mut entries = [entry(fd.as_fd().as_raw_fd(), libc::POLLOUT)];

@@ -279,3 +279,59 @@ fn a_server_is_added_with_filters_that_hold() {
     world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
     world.mcpx(["call", "demo.add", "a=1", "b=2"]).status(77).any_stderr().run().says(&["excludeTools"]);
 }
+
+/// Runs mcpx as somebody to whom modes mean something; nothing, said aloud, where that cannot be.
+fn as_somebody(world: &World, dir: &std::path::Path, words: &[&str]) -> Option<(Option<i32>, String)> {
+    use std::os::unix::fs::PermissionsExt;
+    // SAFETY: asks a number.
+    let root = unsafe { libc::geteuid() } == 0;
+    let mut command = if root {
+        let Some(setpriv) = crate::harness::tools::on_path("setpriv") else {
+            println!("skipped: root reads every file, and there is no setpriv to become somebody else");
+            return None;
+        };
+        for open in ["", "home"] {
+            let open = world.home().parent().unwrap().join(open);
+            std::fs::set_permissions(open, PermissionsExt::from_mode(0o777)).unwrap();
+        }
+        let mut command = std::process::Command::new(setpriv);
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(env!("CARGO_BIN_EXE_mcpx"));
+        command
+    } else {
+        std::process::Command::new(env!("CARGO_BIN_EXE_mcpx"))
+    };
+    let output = command.args(words).current_dir(dir).env_clear().envs(world.environment()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some((output.status.code(), text(&output.stdout) + &text(&output.stderr)))
+}
+
+#[test]
+fn a_configuration_that_may_not_be_read_is_named_and_one_that_may_be_hidden_is_said() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new().file("deep/x", "").file("deep/.mcpx/config.json", "{}");
+    let mode = |path: &str, mode: u32| {
+        std::fs::set_permissions(world.dir().join(path), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let deep = world.dir().join("deep");
+    mode("", 0o755);
+    mode("deep", 0o755);
+    // A directory of files that may not be looked into: nobody knows what is in it.
+    mode("deep/.mcpx", 0o000);
+    let Some((status, said)) = as_somebody(&world, &deep, &["config"]) else { return };
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("deep/.mcpx may not be looked into"), "{said}");
+    assert_eq!(said.matches("may not be looked into").count(), 1, "{said}");
+    // The one that is named must be read.
+    let (status, said) = as_somebody(&world, &deep, &["--config", ".mcpx/config.json", "ls"]).unwrap();
+    assert!(status == Some(65) && said.contains("config.json: permission denied"), "{status:?} {said}");
+    mode("deep/.mcpx", 0o755);
+    // A file that is there and may not be read is no file that is not there.
+    mode("deep/.mcpx/config.json", 0o000);
+    let (status, said) = as_somebody(&world, &deep, &["ls"]).unwrap();
+    assert!(
+        status == Some(65) && said.contains("deep/.mcpx/config.json: permission denied"),
+        "{status:?} {said}"
+    );
+    mode("deep/.mcpx/config.json", 0o644);
+    mode("", 0o755);
+}

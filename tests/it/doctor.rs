@@ -51,6 +51,8 @@ fn every_fault_has_a_level_and_what_to_do() {
     let output = world.mcpx(["doctor"]).status(1).any_stderr().run();
     assert!(!output.stdout().contains("hunter2"), "{output}");
     let all = findings(&world, &[], 1);
+    let absent = all.iter().filter(|f| f["subject"] == "absent" && f["level"] == "error");
+    assert_eq!(absent.count(), 1, "one fault is one finding: {all:#?}");
     for (check, part, level) in [
         ("server", "no-such-program-at-all", "error"),
         ("configuration", "unknown key \"scop\"", "error"),

@@ -204,3 +204,56 @@ fn a_daemon_of_one_command_keeps_to_the_level() {
     call("info");
     records(&world, &["--event", "call.finished"], 1);
 }
+
+#[test]
+fn following_ends_when_the_reader_has_left() {
+    use std::io::{BufRead, BufReader};
+    let world = World::demo();
+    world.mcpx(["call", "demo.echo", "text=x"]).stdout("x\n").check();
+    records(&world, &["--event", "call"], 1);
+    // Nothing more happens that would be written.
+    let mut following = std::process::Command::new(env!("CARGO_BIN_EXE_mcpx"))
+        .args(["log", "--follow", "--event", "call"])
+        .env_clear()
+        .envs(world.environment())
+        .current_dir(world.dir())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(following.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("demo.echo"), "{line}");
+    let status = wait_until("it ends", || following.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn secrets_of_arguments_and_addresses_are_hidden_wherever_a_daemon_writes() {
+    let says = "echo \"got $* and $DATABASE_URL\" >&2; exit 3";
+    let world = World::new().server(
+        "leaky",
+        json!({"command": "sh", "args": ["-c", says, "x", "--api-key", "sekrit-one", "--password=sekrit-two"],
+               "env": {"DATABASE_URL": "postgres://app:sekrit-three@db/app"}}),
+    );
+    let _ = world.mcpx(["call", "leaky.x"]).status(69).any_stderr().run();
+    let failed = records(&world, &["--event", "server.failed"], 1);
+    let said = failed[0]["message"].as_str().unwrap();
+    assert!(
+        said.contains("--api-key ******** --password=********") && said.contains("app:********@db"),
+        "{said}"
+    );
+    let _ = world.mcpx(["stop"]).run();
+    let mut texts = 0;
+    let mut dirs = vec![world.state()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
+            if entry.is_dir() {
+                dirs.push(entry);
+            } else if let Ok(text) = std::fs::read_to_string(&entry) {
+                texts += 1;
+                assert!(!text.contains("sekrit"), "{}: {text}", entry.display());
+            }
+        }
+    }
+    assert!(texts > 1, "the daemon's own lines, and the log");
+}

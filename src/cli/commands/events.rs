@@ -199,10 +199,19 @@ fn follow(cx: &mut Cx, client: &Client, query: &str) -> Result<u8> {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
         }
-        Ok(())
+        // A reader that has left is noticed at the next sign of life, were nothing to happen.
+        match out.is_read() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::ErrorKind::BrokenPipe.into()),
+            Err(error) => {
+                failed = Some(error);
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
     });
     match (failed, outcome) {
         (Some(error), _) => Err(error),
+        (None, Err(_)) if out.is_closed() => Ok(0),
         (None, Err(error)) if error.kind() == Kind::Cancelled => Ok(interrupt.exit_code().unwrap_or(130)),
         (None, outcome) => outcome.map(|_| {
             note("the daemon has stopped");

@@ -95,12 +95,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let out = &mut cx.out;
     if cx.inv.has("follow") {
-        return logs.follow(&asked, limit, &mut |line| {
-            match line {
-                Some(line) => show(out, line, json, color)?,
-                None => out.flush()?,
-            }
-            Ok(!out.is_closed())
+        return logs.follow(&asked, limit, &mut |line| match line {
+            Some(line) => show(out, line, json, color).map(|()| !out.is_closed()),
+            None => out.is_read(),
         });
     }
     let mut none = true;

@@ -98,6 +98,10 @@ impl Report {
         let what = e.message().to_owned();
         self.push(Level::Error, check, subject, what, e.hint_text().map(str::to_owned));
     }
+    /// Whether an error was found in this.
+    fn blames(&self, check: &str, subject: &str) -> bool {
+        self.findings.iter().any(|f| f.level == Level::Error && f.check == check && f.subject == subject)
+    }
     /// How many findings are of a level.
     pub fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|f| f.level == level).count()
@@ -169,7 +173,13 @@ fn configuration(cx: &Cx, report: &mut Report) -> Result<()> {
         ),
         Some(nearest) if faults.is_empty() => {
             let (files, servers) = (config.sources.len(), config.servers.len());
-            let what = format!("{files} files, {servers} servers; the nearest is {}", nearest.path.display());
+            let s = |n: usize| if n == 1 { "" } else { "s" };
+            let what = format!(
+                "{files} file{}, {servers} server{}; the nearest is {}",
+                s(files),
+                s(servers),
+                nearest.path.display()
+            );
             report.add(Level::Ok, CHECK, "", what);
         }
         Some(_) => {}

@@ -40,7 +40,9 @@ type Answer = (usize, Result<Value>, Duration);
 
 /// Starts each server through the daemon, and looks at what it offers.
 pub fn start(cx: &Cx, world: &World, progress: &dyn Fn(&str), report: &mut Report) -> Result<()> {
-    let defs: Vec<Arc<ServerDef>> = chosen(world).cloned().collect();
+    // One whose program is not there cannot start, which was said.
+    let defs: Vec<Arc<ServerDef>> =
+        chosen(world).filter(|d| !report.blames("server", &d.name)).cloned().collect();
     if defs.is_empty() {
         return Ok(());
     }

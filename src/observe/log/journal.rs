@@ -133,6 +133,12 @@ impl Journal {
         state.redactor = Arc::new(redactor);
     }
 
+    /// A text without what is kept out of the log.
+    pub fn hide(&self, text: &str) -> String {
+        let redactor = self.lock().redactor.clone();
+        redactor.hide(text.to_owned())
+    }
+
     /// The directory of its files.
     pub fn dir(&self) -> &Path {
         &self.dir

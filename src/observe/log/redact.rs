@@ -34,10 +34,12 @@ pub struct Redactor {
 impl Redactor {
     /// Hides these texts wherever they appear.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Redactor {
+        // As they are in JSON, and as they are.
+        let both = |s: &str| [escaped(s), s.to_owned()];
         let mut texts: Vec<String> =
-            secrets.into_iter().filter(|s| s.len() >= SHORTEST).map(escaped).collect();
+            secrets.into_iter().filter(|s| s.len() >= SHORTEST).flat_map(both).collect();
         // The longest first, so that one that holds another is hidden whole.
-        texts.sort_by_key(|t| std::cmp::Reverse(t.len()));
+        texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         texts.dedup();
         Redactor {
             known: texts.into_iter().filter_map(Needle::new).collect(),
