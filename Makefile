@@ -72,14 +72,17 @@ docs:
 bench-tools: test-tools
 	@tests/tools/install bench
 
+# Measured is what is shipped: the static binary.
+BENCH = RUSTFLAGS="$(STATIC)" $(CARGO) bench --bench bench --target $(TARGET)
+
 ## Figures beside those of comparable programs; writes nothing.
 bench: test-tools
-	$(CARGO) bench --bench bench
+	$(BENCH)
 
 ## The same, kept as docs/benchmarks.md; with a scheduling class of its own where the machine allows it.
 bench-docs: test-tools
-	$(CARGO) bench --bench bench --no-run
-	$$(chrt -r 20 true 2>/dev/null && echo chrt -r 20) $(CARGO) bench --bench bench -- write
+	$(BENCH) --no-run
+	$$(chrt -r 20 true 2>/dev/null && echo chrt -r 20) env $(BENCH) -- write
 
 clean:
 	$(CARGO) clean

@@ -2,17 +2,16 @@
 //! reader has gone. Also where errors go. Knows nothing of what is written.
 
 use crate::error::{Error, Result};
-use std::fs::File;
+use crate::proc::Patient;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::AsFd;
 
 /// How much is gathered before it is written.
 const BUFFER: usize = 64 * 1024;
 
 /// Standard output.
 pub struct Out {
-    /// A duplicate of descriptor 1: std's own handle would flush at each line end.
-    file: Option<File>,
+    /// Not std's own handle, which would flush at each line end; none in tests.
+    file: Option<Patient>,
     buffer: Vec<u8>,
     closed: bool,
     terminal: bool,
@@ -26,7 +25,7 @@ impl Out {
     pub fn stdout() -> Out {
         let stdout = io::stdout();
         Out {
-            file: stdout.as_fd().try_clone_to_owned().ok().map(File::from),
+            file: Some(Patient::stdout()),
             buffer: Vec::new(),
             closed: false,
             terminal: stdout.is_terminal(),
@@ -114,13 +113,13 @@ impl Write for Out {
 /// Prints an error for a person. That standard error may be closed is no reason to fail.
 pub fn complain(e: &Error) {
     let text = format!("mcpx: {e}\n");
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = Patient::stderr().write_all(text.as_bytes());
 }
 
 /// Prints a note for a person: something to know that is not the answer and not an error.
 pub fn note(text: &str) {
     let text = format!("mcpx: {text}\n");
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = Patient::stderr().write_all(text.as_bytes());
 }
 
 /// An output that keeps what it is given.
@@ -150,7 +149,7 @@ mod tests {
         let (read, write) = io::pipe().unwrap();
         drop(read);
         let mut out = capture();
-        out.file = Some(File::from(std::os::fd::OwnedFd::from(write)));
+        out.file = Some(std::fs::File::from(std::os::fd::OwnedFd::from(write)).into());
         out.text("x").unwrap();
         assert!(out.flush().is_err());
         assert!(out.is_closed());

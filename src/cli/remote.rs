@@ -9,6 +9,7 @@ use super::progress::Progress;
 use super::running::pass_on;
 use super::whole::{STDIN, whole};
 use crate::error::{Error, Kind, Result, system_words};
+use crate::proc::Patient;
 use crate::script::{self, Faults, Fed, LogRecord, Outcome, Place, RunSpec, Source};
 use crate::settings::{
     SCRIPT_PERMISSIONS, SCRIPT_RUNTIME, SCRIPT_TIMEOUT, SCRIPT_TYPECHECK, TRANSPORT_MAX_BODY,
@@ -34,7 +35,7 @@ pub fn run(cx: &mut Cx, spec: &RunSpec, mut faults: Faults) -> Result<u8> {
         return Ok(0);
     }
     if cx.inv.has("stdin") {
-        let bytes = whole(&mut io::stdin().lock(), cx.world()?.settings.get(&TRANSPORT_MAX_BODY), STDIN)?;
+        let bytes = whole(&mut Patient::stdin(), cx.world()?.settings.get(&TRANSPORT_MAX_BODY), STDIN)?;
         let text = String::from_utf8(bytes).map_err(|_| usage("standard input is not UTF-8"))?;
         body.insert("stdin".into(), text.into());
     }

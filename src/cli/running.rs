@@ -15,6 +15,7 @@ use super::typecheck;
 use crate::api::wire::OpenRun;
 use crate::api::{Client, find};
 use crate::error::{Error, Kind, Result};
+use crate::proc::Patient;
 use crate::script::{
     self, Faults, Fed, Link, Local, LogRecord, Namespace, Outcome, Plan, Prepared, RunSpec, Source,
 };
@@ -261,10 +262,9 @@ pub(super) fn pass_on(piece: &Fed, color: bool) -> bool {
         return true;
     }
     if let Fed::Stdout(bytes) = piece {
-        let mut stdout = std::io::stdout().lock();
-        return stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok();
+        return Patient::stdout().write_all(bytes).is_ok();
     }
-    let mut stderr = std::io::stderr().lock();
+    let mut stderr = Patient::stderr();
     let written = match piece {
         Fed::Stdout(_) | Fed::Artifact(_) => Ok(()),
         Fed::Stderr(bytes) => stderr.write_all(bytes),

@@ -215,9 +215,7 @@ fn programs() {
 fn size() {
     let mut table = Table::new("Size (MB)");
     let binary = std::fs::metadata(env!("CARGO_BIN_EXE_mcpx")).expect("the binary is there").len();
-    table.add(
-        Row::new("the binary (stripped; `make build` makes the static one)", binary as f64 / 1e6).budget(5.0),
-    );
+    table.add(Row::new("the binary (stripped; static under `make bench`)", binary as f64 / 1e6).budget(5.0));
     let scene = Scene::new().demo();
     scene.time(&["call", "demo.echo", "text=hi"]);
     // A client that waits for its answer has all in memory that it ever needs.

@@ -1,6 +1,6 @@
 //! `mcpx call`: ways to give arguments, ways to get the result, and what becomes of failures.
 
-use crate::harness::{World, wait_until};
+use crate::harness::{World, tools, wait_until};
 use serde_json::json;
 
 #[test]
@@ -235,4 +235,27 @@ fn a_result_that_cannot_be_shown_is_one_document() {
     let output = world.mcpx(words).status(74).any_stderr().run();
     assert_eq!(output.json()["ok"], false, "{output}");
     assert_eq!(output.stdout().lines().count(), 1, "{output}");
+}
+
+#[test]
+fn a_pipe_that_somebody_made_impatient_loses_nothing() {
+    let world = World::demo();
+    let text = "y".repeat(1 << 20);
+    std::fs::write(world.dir().join("args.json"), json!({ "text": text }).to_string()).unwrap();
+    let impatient =
+        "import os, sys; [os.set_blocking(n, False) for n in (0, 1)]; os.execv(sys.argv[1], sys.argv[1:])";
+    let line = format!(
+        "cat args.json | {} -c '{impatient}' {} call demo.echo - | cat",
+        tools::python().display(),
+        env!("CARGO_BIN_EXE_mcpx"),
+    );
+    let output = std::process::Command::new("sh")
+        .args(["-c", &line])
+        .current_dir(world.dir())
+        .env_clear()
+        .envs(world.environment())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.stdout == format!("{text}\n").as_bytes(), "{} bytes", output.stdout.len());
 }

@@ -4,9 +4,9 @@ use super::super::command::{Command, Group, Rest, example};
 use super::super::cx::{Cx, working_directory};
 use crate::adapters::{self, Limits, VARIABLE};
 use crate::error::{Error, Kind, Result};
+use crate::proc::Patient;
 use crate::serve::adapter;
 use crate::settings::{self, Settings};
-use std::io;
 
 /// The command.
 pub static COMMAND: Command = Command {
@@ -37,7 +37,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let limits = limits(&world.settings);
     let largest = world.settings.get(&settings::MCP_MAX_MESSAGE);
     let adapter = adapters::declared(text, &cx.env, &working_directory()?, &limits)?;
-    Ok(adapter::run(adapter, io::stdin().lock(), io::stdout(), largest))
+    Ok(adapter::run(adapter, Patient::stdin(), Patient::stdout(), largest))
 }
 
 /// What the settings say of every adapter.

@@ -6,10 +6,10 @@ use super::super::table::{Cell, Table, Tone};
 use super::adapter::limits;
 use crate::adapters::{Adapter, Api};
 use crate::error::{Error, Kind, Result};
+use crate::proc::Patient;
 use crate::serve::adapter;
 use crate::settings;
 use serde_json::{Value, json};
-use std::io;
 use std::sync::Arc;
 
 /// The command.
@@ -57,7 +57,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let largest = world.settings.get(&settings::MCP_MAX_MESSAGE);
     let api = Api::read("api", &declared, &cx.env, &limits)?;
     if verb == "serve" {
-        return Ok(adapter::run(Arc::new(api), io::stdin().lock(), io::stdout(), largest));
+        return Ok(adapter::run(Arc::new(api), Patient::stdin(), Patient::stdout(), largest));
     }
     if cx.json() {
         let body = json!({"ok": true, "baseUrl": api.base(), "tools": api.tools()});

@@ -15,10 +15,10 @@ use crate::api::wire::CallRequest;
 use crate::artifacts::Store;
 use crate::catalog::{filter, names};
 use crate::error::{Error, Kind, Result};
+use crate::proc::Patient;
 use crate::settings::{self, Source};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
     };
     let arguments = {
         let most = world.settings.get(&settings::TRANSPORT_MAX_BODY);
-        forms.build(schema.as_ref(), &mut io::stdin().lock(), most)?
+        forms.build(schema.as_ref(), &mut Patient::stdin(), most)?
     };
     let request = CallRequest {
         server,

@@ -3,7 +3,7 @@
 use super::super::command::{Command, Group, Rest, example};
 use super::super::cx::Cx;
 use crate::error::Result;
-use std::io;
+use crate::proc::Patient;
 
 /// The command.
 pub static COMMAND: Command = Command {
@@ -22,5 +22,5 @@ pub static COMMAND: Command = Command {
 };
 
 fn run(_cx: &mut Cx) -> Result<u8> {
-    Ok(crate::serve::demo::run(io::stdin().lock(), io::stdout()))
+    Ok(crate::serve::demo::run(Patient::stdin(), Patient::stdout()))
 }

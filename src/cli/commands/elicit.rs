@@ -9,6 +9,7 @@ use super::super::questions;
 use super::super::whole::{STDIN, whole};
 use crate::api::{Client, uri};
 use crate::error::{Error, Kind, Result};
+use crate::proc::Patient;
 use crate::settings::TRANSPORT_MAX_BODY;
 use crate::util::did_you_mean;
 use serde_json::{Value, json};
@@ -84,7 +85,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
             let text = match text.as_str() {
                 "-" => {
                     let most = cx.world()?.settings.get(&TRANSPORT_MAX_BODY);
-                    let bytes = whole(&mut io::stdin().lock(), most, STDIN)?;
+                    let bytes = whole(&mut Patient::stdin(), most, STDIN)?;
                     String::from_utf8(bytes).map_err(|_| usage("standard input is not UTF-8"))?
                 }
                 text => text.to_owned(),

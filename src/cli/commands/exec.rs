@@ -6,6 +6,7 @@ use super::super::cx::Cx;
 use super::super::running;
 use super::super::whole::whole;
 use crate::error::Result;
+use crate::proc::Patient;
 use crate::script::Source;
 use crate::settings::TRANSPORT_MAX_BODY;
 
@@ -68,7 +69,7 @@ pub static COMMAND: Command = Command {
 fn run(cx: &mut Cx) -> Result<u8> {
     let code = if cx.inv.words[0] == "-" {
         let most = cx.world()?.settings.get(&TRANSPORT_MAX_BODY);
-        let bytes = whole(&mut std::io::stdin().lock(), most, "the code on standard input")?;
+        let bytes = whole(&mut Patient::stdin(), most, "the code on standard input")?;
         String::from_utf8(bytes).map_err(|_| usage("the code on standard input is not UTF-8"))?
     } else {
         utf8(&cx.inv.words[0], "the code")?.to_owned()

@@ -6,9 +6,9 @@ use super::super::cx::Cx;
 use super::super::out::Out;
 use super::super::progress::Progress;
 use crate::error::Result;
+use crate::proc::Patient;
 use crate::serve::{self, Connect, Link, Options, Session, Upstreams};
 use crate::settings;
-use std::io;
 use std::sync::Arc;
 
 /// The command.
@@ -66,5 +66,5 @@ fn run(cx: &mut Cx) -> Result<u8> {
             }
         }),
     );
-    Ok(serve::stdio::run(&session, io::stdin().lock(), io::stdout(), largest))
+    Ok(serve::stdio::run(&session, Patient::stdin(), Patient::stdout(), largest))
 }

@@ -109,14 +109,20 @@ let printed = 0;
 const ownLog = console.log;
 let fs;
 
-/** Writes to a descriptor until all is written, and tells what went wrong. */
-function writeWhole(descriptor, text) {
+/**
+ * deno does not say how much it has written when it has to stop. So much goes into a pipe whole or not at
+ * all (`PIPE_BUF` of Linux).
+ */
+const WHOLE = 4096;
+
+/** Writes until all is written, and tells what went wrong. */
+function writeWhole(write, text) {
   const bytes = encoder.encode(text);
   for (let at = 0; at < bytes.length; ) {
     try {
-      at += fs.writeSync(descriptor, bytes.subarray(at));
+      at += write(bytes.subarray(at));
     } catch (error) {
-      if (error.code !== "EAGAIN") throw error;
+      if (error.code !== "EAGAIN" && error.name !== "WouldBlock") throw error;
       // Somebody made the pipe or terminal one that does not wait.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }
@@ -135,7 +141,7 @@ function printInBun(text, last) {
     if (++printed < 16) return ownLog.call(console, text);
   }
   fs ??= process.getBuiltinModule("fs");
-  writeWhole(1, line);
+  writeWhole((bytes) => fs.writeSync(1, bytes), line);
 }
 
 /**
@@ -145,7 +151,7 @@ function printInBun(text, last) {
 function writeInNode(name, line) {
   if (state.unmade?.has(name)) {
     fs ??= process.getBuiltinModule("fs");
-    return writeWhole(name === "stdout" ? 1 : 2, line);
+    return writeWhole((bytes) => fs.writeSync(name === "stdout" ? 1 : 2, bytes), line);
   }
   const stream = process[name];
   stream.write(line);
@@ -155,10 +161,7 @@ function writeInNode(name, line) {
 // Each console swallows what cannot be written, such as a result to a full disk,
 // and code that never waits would then write for ever to a reader that has left.
 const print = deno
-  ? (text) => {
-      const bytes = encoder.encode(`${text}\n`);
-      for (let at = 0; at < bytes.length; ) at += deno.stdout.writeSync(bytes.subarray(at));
-    }
+  ? (text) => writeWhole((bytes) => deno.stdout.writeSync(bytes.subarray(0, WHOLE)), `${text}\n`)
   : bun
     ? printInBun
     : (text) => writeInNode("stdout", `${text}\n`);
@@ -195,10 +198,8 @@ const ownError = console.error;
 
 /** Writes one line to stderr. */
 function complain(line) {
-  if (deno) {
-    const bytes = encoder.encode(`${line}\n`);
-    for (let at = 0; at < bytes.length; ) at += deno.stderr.writeSync(bytes.subarray(at));
-  } else if (bun) ownError.call(console, line);
+  if (deno) writeWhole((bytes) => deno.stderr.writeSync(bytes.subarray(0, WHOLE)), `${line}\n`);
+  else if (bun) ownError.call(console, line);
   else writeInNode("stderr", `${line}\n`);
 }
 
