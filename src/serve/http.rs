@@ -2,21 +2,20 @@
 //! for the revisions that have them, none for the stateless one. Knows nothing
 //! of listeners, tokens or hosts.
 
-use super::backend::{Asked, Backend, Out, nowhere};
+use super::address::Wanted;
+use super::backend::{self, Asked, Backend, Out, nowhere};
 use super::era;
 use super::fault::Fault;
 use super::headers::{self, VERSION};
 use super::hearing::Hearing;
-use super::options::Options;
+use super::members::Members;
 use super::session::{Incoming, Reply, Request, Session};
 use super::streams::{self, First, Stream, Streams};
 use super::upstreams::Upstreams;
 use crate::api::http::{Chunked, Method};
-use crate::api::ops::Operation;
-use crate::api::uri;
-use crate::api::wire::SelectedProfiles;
+use crate::api::ops::{Id, Operation};
 use crate::daemon::mcp_endpoint::{Desk, Endpoint, HttpRequest, Response, Seat};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::pool::Cancel;
 use crate::proc::thread;
 use crate::settings;
@@ -100,6 +99,15 @@ struct AtSeat {
 
 impl Backend for AtSeat {
     fn perform(&self, op: &'static Operation, params: &RawValue, asked: &Asked<'_>) -> Result<Box<RawValue>> {
+        // A program works with the very servers that the conversation's other calls do.
+        let within = match (op.id, Members::read(params.get())) {
+            (Id::Exec, Some(mut given)) => {
+                given.supply("session", &self.seat.session());
+                Some(backend::params(&given)?)
+            }
+            _ => None,
+        };
+        let params = within.as_deref().unwrap_or(params);
         self.seat.perform(op, params, asked.cancel, asked.progress.clone())
     }
 
@@ -147,51 +155,6 @@ fn refuse(status: u16, fault: &Fault) -> Response {
 /// A response without a body.
 fn empty(status: u16) -> Response {
     Response { media: None, ..Response::json(status, Vec::new()) }
-}
-
-/// What the address of a host's server asks for: `/mcp?mode=both&profile=work`.
-struct Wanted {
-    options: Options,
-    selection: SelectedProfiles,
-    session: Option<String>,
-}
-
-impl Wanted {
-    fn read(desk: &Desk<'_>, query: &str) -> Result<Wanted> {
-        let settings = desk.settings();
-        let mut wanted = Wanted {
-            options: Options::of(&settings),
-            selection: SelectedProfiles {
-                profile: settings.get(&settings::CATALOG_PROFILE),
-                skip_default: settings.get(&settings::CATALOG_SKIP_DEFAULT),
-                all_profiles: settings.get(&settings::CATALOG_ALL_PROFILES),
-            },
-            session: None,
-        };
-        let usage = |what: String| Error::new(Kind::Usage, format!("the query of /mcp: {what}"));
-        let pairs = uri::query(query).ok_or_else(|| usage("it has a broken escape".into()))?;
-        for (name, value) in pairs {
-            let flag = || match value.as_str() {
-                "" | "1" | "true" => Ok(true),
-                "0" | "false" => Ok(false),
-                _ => Err(usage(format!("{name} is true or false, not \"{value}\""))),
-            };
-            match name.as_str() {
-                "mode" => wanted.options.set_mode(&value).map_err(usage)?,
-                "profile" => wanted.selection.profile.push(value),
-                "skipDefault" => wanted.selection.skip_default = flag()?,
-                "allProfiles" => wanted.selection.all_profiles = flag()?,
-                "session" => wanted.session = Some(value),
-                _ => {
-                    return Err(usage(format!(
-                        "there is no {name}; there are mode, profile, skipDefault, allProfiles and session"
-                    )));
-                }
-            }
-        }
-        wanted.options.check()?;
-        Ok(wanted)
-    }
 }
 
 impl Hosts {

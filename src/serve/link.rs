@@ -128,7 +128,7 @@ impl Link {
         params: &RawValue,
         asked: &Asked<'_>,
     ) -> Result<Box<RawValue>> {
-        let (target, body) = self.route(op, params)?;
+        let (target, body) = self.route(op, params, &live.session)?;
         let spare = lock(&self.idle).pop();
         let client = match spare {
             Some(client) => client,
@@ -150,11 +150,11 @@ impl Link {
     }
 
     /// Where parameters travel over HTTP.
-    fn route(&self, op: &Operation, params: &RawValue) -> Result<(String, Option<Vec<u8>>)> {
+    fn route(&self, op: &Operation, params: &RawValue, session: &str) -> Result<(String, Option<Vec<u8>>)> {
         let mut given: Map<String, Value> = serde_json::from_str(params.get()).map_err(|e| {
             Error::new(Kind::Usage, format!("the parameters of {}: {}", op.name, json_words(e)))
         })?;
-        self.supply(op, &mut given);
+        self.supply(op, &mut given, session);
         let mut target = op.path.to_owned();
         let mut query = Vec::new();
         for Param { place, field } in op.params.iter().filter(|p| p.place != Place::Body) {
@@ -180,11 +180,15 @@ impl Link {
     }
 
     /// Adds what the session knows and the operation takes: who calls, and the servers it works with.
-    fn supply(&self, op: &Operation, given: &mut Map<String, Value>) {
+    fn supply(&self, op: &Operation, given: &mut Map<String, Value>, session: &str) {
         let takes = |name: &str| op.params.iter().any(|p| p.field.name == name);
         if takes("context")
-            && let Ok(context) = serde_json::to_value(&self.context)
+            && let Ok(mut context) = serde_json::to_value(&self.context)
         {
+            // A program works with the very servers that the conversation's other calls do.
+            if self.context.session.is_none() {
+                context["session"] = session.into();
+            }
             given.insert("context".into(), context);
         }
         let selection = self.context.selection.as_ref().and_then(|s| serde_json::to_value(s).ok());
@@ -241,7 +245,7 @@ mod tests {
         let link = Link::new(Box::new(|| Err(Error::new(Kind::Unavailable, "nobody"))), context);
         let route = |op: &str, params: Value| {
             let params = serde_json::value::to_raw_value(&params).unwrap();
-            let (target, body) = link.route(by_name(op).unwrap(), &params).unwrap();
+            let (target, body) = link.route(by_name(op).unwrap(), &params, "own").unwrap();
             (target, body.map(|b| serde_json::from_slice::<Value>(&b).unwrap()))
         };
         assert_eq!(route("servers", json!({})), ("/v1/servers?profile=a%20b".into(), None));
@@ -250,6 +254,8 @@ mod tests {
             ("/v1/settings/a%2Fb".into(), Some(json!({"value": [1]})))
         );
         assert_eq!(route("deleteServer", json!({"name": "x", "file": "f"})).0, "/v1/servers/x?file=f");
+        let (_, body) = route("exec", json!({"code": "1"}));
+        assert_eq!(body.unwrap()["context"]["session"], "own");
         let (_, body) = route("refresh", json!({"servers": ["x"]}));
         assert_eq!(body.unwrap(), json!({"servers": ["x"], "selection": {"profile": ["a b"]}}));
     }

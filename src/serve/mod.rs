@@ -4,6 +4,7 @@
 //! demonstration server. Knows nothing of the command line.
 
 pub mod adapter;
+mod address;
 mod backend;
 mod calls;
 mod channel;

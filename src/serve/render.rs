@@ -15,12 +15,13 @@ const LINE: usize = 160;
 /// # Errors
 /// `Internal`: it could not be written as JSON.
 pub fn result(op: &Operation, answer: Box<RawValue>) -> Result<Box<RawValue>> {
-    // What a called tool returned is the result.
-    if is_called(op) {
+    // What a called tool returned is the result; a task may be a program's run.
+    let is_run = op.id == Id::Exec || op.id == Id::TaskResult && answer.get().starts_with("{\"ok\":");
+    if is_called(op) && !is_run {
         return Ok(answer);
     }
     let parsed: Value = serde_json::from_str(answer.get()).unwrap_or_default();
-    if op.id == Id::Exec && parsed["ok"] == false {
+    if is_run && parsed["ok"] == false {
         return failed_run(&parsed, answer.get());
     }
     let content = match op.id {

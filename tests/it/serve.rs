@@ -153,6 +153,24 @@ fn a_script_that_fails_is_an_error() {
 }
 
 #[test]
+fn a_script_works_with_the_servers_of_the_conversation() {
+    let demo =
+        json!({"command": env!("CARGO_BIN_EXE_mcpx"), "args": ["demo-server"], "mcpx": {"scope": "session"}});
+    let world = World::new().server("demo", demo).with(Runtime::Bun);
+    for args in [&[][..], &["--session", "mine"]] {
+        let mut host = Host::greeted(&world, args);
+        let count = json!({"server": "demo", "tool": "counter", "arguments": {}});
+        let once = host.call("mcpx_call", count.clone());
+        let twice = host.call("mcpx_exec", json!({"code": "return await demo.counter()"}));
+        let thrice = host.call("mcpx_call", count);
+        assert_ne!(text(&once), text(&thrice));
+        let said = twice["structuredContent"]["result"].to_string();
+        assert!(said.contains('2') && text(&thrice).contains('3'), "{once} {twice} {thrice}");
+        assert_eq!(host.end(), 0);
+    }
+}
+
+#[test]
 fn the_servers_own_tools_pass_through_whole() {
     let world = World::demo().and_fake("fake one", &["--tools", "1"]);
     let mut host = Host::greeted(&world, &["--passthrough"]);

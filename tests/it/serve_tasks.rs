@@ -77,6 +77,14 @@ fn a_call_goes_on_as_a_task_and_its_result_is_fetched() {
         assert_eq!(told["params"]["taskId"], task["taskId"]);
         assert_eq!(host.ask("tasks/get", of(&task))["status"], "completed");
     }
+    // A program is a task of the person's too: `mcpx task result` leaves what `mcpx exec` would have.
+    let code = "console.error('aside'); emit(1); throw new Error('no more')";
+    let thrown = begin(&mut host, "mcpx_exec", json!({"code": code}), json!({}));
+    assert_eq!(host.ask("tasks/result", of(&thrown))["isError"], true);
+    let id = thrown["taskId"].as_str().unwrap();
+    let _ = world.mcpx(["task", "result", id]).status(1).stderr_has("no more").run();
+    let told = host.call("mcpx_task_result", json!({"id": id}));
+    assert_eq!((&told["isError"], &told["content"][0]["text"]), (&json!(true), &json!("script: no more")));
     // How a tool fails is how its task does, and its result is the same.
     let failed = begin(&mut host, "demo__fail", json!({"message": "no"}), json!({}));
     assert_eq!(host.ask("tasks/result", of(&failed))["isError"], true);
@@ -84,7 +92,7 @@ fn a_call_goes_on_as_a_task_and_its_result_is_fetched() {
     let missing = begin(&mut host, "mcpx_call", json!({"server": "demo", "tool": "gone"}), json!({}));
     let result = host.ask("tasks/result", of(&missing));
     assert_eq!(result["_meta"]["mcpx/error"]["kind"], "not-found", "{result}");
-    assert_eq!(host.ask("tasks/list", json!({}))["tasks"].as_array().unwrap().len(), 5);
+    assert_eq!(host.ask("tasks/list", json!({}))["tasks"].as_array().unwrap().len(), 6);
     assert_eq!(host.end(), 0);
 }
 

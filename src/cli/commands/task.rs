@@ -9,8 +9,9 @@ use super::super::progress::Progress;
 use super::call;
 use super::elicit::nothing_runs;
 use crate::api::uri;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::util::{did_you_mean, iso8601};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// The command.
@@ -24,7 +25,8 @@ pub static COMMAND: Command = Command {
     about: "A call whose server asks something goes on as a task after its command has ended with exit code 75. \
             list shows all tasks, show one with the questions that it waits for. result waits until the call is \
             over and prints what mcpx call would have printed, with the same exit code; should the server ask again, \
-            it ends with 75 again. Results are kept for elicit.keep. cancel has the server stop.",
+            it ends with 75 again. Results are kept for elicit.keep. What hosts of mcpx serve \
+            began as tasks is here too; the result of a program is its output and its exit code. cancel has the server stop.",
     flags: &[
         Flag::switch("raw", "result: print the MCP envelope as the server sent it"),
         Flag::value("media", "file|inline", "result: what becomes of images, audio and blobs")
@@ -84,7 +86,10 @@ fn run(cx: &mut Cx) -> Result<u8> {
                 note(&format!("interrupted; {id} goes on"));
                 return Ok(code);
             }
-            call::show(cx, &outcome?, &name("server"), &name("tool"))
+            match task["op"].as_str() {
+                Some("exec") => show_run(cx, &outcome?),
+                _ => call::show(cx, &outcome?, &name("server"), &name("tool")),
+            }
         }
         (known, _) if ACTIONS.contains(&known) => {
             let what =
@@ -97,6 +102,24 @@ fn run(cx: &mut Cx) -> Result<u8> {
             Err(e.hint(near.unwrap_or_else(|| format!("it can {}", ACTIONS.join(", ")))))
         }
     }
+}
+
+/// A program's run as `mcpx exec` would have left it: its output, and its exit code.
+fn show_run(cx: &mut Cx, document: &RawValue) -> Result<u8> {
+    let run: Value = serde_json::from_str(document.get())
+        .map_err(|e| Error::new(Kind::Internal, format!("reading the run of a task: {e}")))?;
+    if cx.json() {
+        cx.out.json(&run)?;
+    } else {
+        let text = |key: &str| run[key].as_str().unwrap_or_default();
+        cx.out.text(text("stdout"))?;
+        let stderr = text("stderr").trim_end();
+        let message = run["error"]["message"].as_str();
+        if let Some(said) = Some(stderr).filter(|said| !said.is_empty()).or(message) {
+            note(said);
+        }
+    }
+    Ok(run["exitCode"].as_u64().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
 fn list(cx: &mut Cx, all: &Value) -> Result<u8> {
