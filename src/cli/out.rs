@@ -45,7 +45,7 @@ impl Out {
     /// to write, and would else not learn that the reader has left.
     pub fn is_read(&mut self) -> Result<bool> {
         self.flush()?;
-        self.closed |= self.file.as_ref().is_some_and(|file| crate::proc::unread(file.as_fd()));
+        self.closed |= self.file.as_ref().is_some_and(Patient::unread);
         Ok(!self.closed)
     }
     /// Writes bytes.

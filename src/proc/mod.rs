@@ -37,6 +37,6 @@ pub use spawn::{Io, Spawn, spawn};
 pub use strays::reap_strays;
 pub use sys::{
     alive, ancestors, free_bytes, kill, kill_group, may_write, peer_closed, peer_pid, peer_uid,
-    poll_readable, poll_writable, raise_nofile, set_nonblocking, start_ticks, ticks_and_session, uid, unread,
+    poll_readable, poll_writable, raise_nofile, set_nonblocking, start_ticks, ticks_and_session, uid,
 };
 pub use terminal::terminal_width;

@@ -2,7 +2,7 @@
 //! that flag belongs to the open file, which a program shares with whatever
 //! started it. Knows nothing of what is read or written.
 
-use super::sys::{poll_readable, poll_writable};
+use super::sys::{poll_readable, poll_writable, unread};
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,6 +36,11 @@ impl Patient {
     /// Standard input, for whoever reads all of it: what is read ahead is lost to everybody else.
     pub fn stdin() -> BufReader<Patient> {
         BufReader::new(Patient::of(io::stdin().as_fd()))
+    }
+
+    /// Whether nobody will ever read what is written: the other end of a pipe was closed.
+    pub fn unread(&self) -> bool {
+        self.0.as_ref().is_some_and(|file| unread(file.as_fd()))
     }
 }
 
