@@ -33,7 +33,11 @@ pub struct Wish {
 
 /// The records as a response that is made while it is sent. It ends with the
 /// daemon, or when the asker leaves.
-pub fn response(daemon: &Arc<Daemon>, wish: Wish, cancel: Cancel) -> Response {
+///
+/// # Errors
+/// When the log cannot be read; once the response has begun, that breaks it off.
+pub fn response(daemon: &Arc<Daemon>, wish: Wish, cancel: Cancel) -> io::Result<Response> {
+    let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir())?);
     let daemon = daemon.clone();
     let producer = move |out: &mut Chunked<'_>| {
         let dir = daemon.logs.journal.dir();
@@ -42,7 +46,6 @@ pub fn response(daemon: &Arc<Daemon>, wish: Wish, cancel: Cancel) -> Response {
             let _ = left.send(());
         });
         let mut lines = Lines { out, text: Vec::new() };
-        let snapshot = Arc::new(Snapshot::take(dir)?);
         first(&snapshot, &wish, &mut lines)?;
         if !wish.follow {
             return lines.flush();
@@ -51,7 +54,7 @@ pub fn response(daemon: &Arc<Daemon>, wish: Wish, cancel: Cancel) -> Response {
         lines.still_here()?;
         follow(dir, &snapshot, &wish, &mut lines, &leaving, &|| daemon.is_stopping())
     };
-    Response::stream(LINES, Box::new(producer))
+    Ok(Response::stream(LINES, Box::new(producer)))
 }
 
 /// Sends what there is.

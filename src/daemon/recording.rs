@@ -276,7 +276,8 @@ pub fn records(daemon: &Arc<Daemon>, wanted: Wanted, asker: &Asker<'_>) -> Resul
     if lines {
         let heartbeat = daemon.current().settings.get(&settings::EVENTS_HEARTBEAT);
         let wish = Wish { query, limit, follow, heartbeat };
-        return Ok(Done::Response(log_stream::response(daemon, wish, asker.cancel.clone())));
+        let response = log_stream::response(daemon, wish, asker.cancel.clone()).map_err(unreadable)?;
+        return Ok(Done::Response(response));
     }
     // One document is made in memory, so not of everything.
     let limit = if limit == 0 { MOST } else { limit };

@@ -17,7 +17,7 @@ const SHORT: Duration = Duration::from_millis(400);
 
 /// What a server may answer instead of an answer, with `ID` for the request's id, and what its caller hears: the
 /// result, or a part of the message.
-const ANSWERS: [(&str, Result<&str, &str>); 13] = [
+const ANSWERS: [(&str, Result<&str, &str>); 14] = [
     // Of the wrong type: passed on, for whoever knows what was asked for.
     (r#"{"jsonrpc":"2.0","id":ID,"result":"text"}"#, Ok("\"text\"")),
     (r#"{"jsonrpc":"2.0","id":ID,"result":null}"#, Ok("null")),
@@ -35,6 +35,8 @@ const ANSWERS: [(&str, Result<&str, &str>); 13] = [
     (r#"{"id":ID,"result":{"n":1}"#, Err("no JSON")),
     (r#"{"id":ID,"error":{"message":"half}}"#, Err("no JSON")),
     (r#"{"id":ID,"result":01}"#, Err("no JSON")),
+    // From one who could not read the request, nor therefore whose it was.
+    (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#, Err("Parse error")),
     // Both.
     (r#"{"id":ID,"result":1,"error":{"code":5,"message":"both"}}"#, Err("both")),
 ];

@@ -6,7 +6,7 @@ use super::ask::{self, Answer, Asked, Pause, Question};
 use super::cancel::Cancel;
 use super::era;
 use super::error::printable;
-use super::jsonrpc::{self, METHOD_NOT_FOUND, Message};
+use super::jsonrpc::{self, INVALID_REQUEST, METHOD_NOT_FOUND, Message, PARSE_ERROR};
 use super::oversize::IdScan;
 use super::pending::{Outcome, Pending, Slot};
 use crate::log;
@@ -202,6 +202,12 @@ impl Peer {
         if matches!(repaired, Cow::Owned(_)) && self.took(request, repaired.as_bytes(), send) {
             let server = &self.server;
             return log::warn(format_args!("{server}: a message that is not UTF-8, read as well as may be"));
+        }
+        if let Some(error) = complaint(text)
+            && let Some(id) = request.or_else(|| self.pending.only())
+        {
+            self.pending.finish(id, Outcome::Error(error));
+            return;
         }
         let id = answer_to(text);
         self.hear_noise(text);
@@ -450,6 +456,20 @@ impl Peer {
         };
         listener(closed.reason());
     }
+}
+
+/// The error of a server that could not read what it was sent, nor whose answer this is (JSON-RPC 2.0, 5).
+fn complaint(text: &[u8]) -> Option<Value> {
+    #[derive(serde::Deserialize)]
+    struct Complaint {
+        id: Option<Value>,
+        method: Option<Value>,
+        error: Option<Value>,
+    }
+    let said: Complaint = serde_json::from_slice(text).ok()?;
+    let code = said.error.as_ref()?.get("code")?.as_i64()?;
+    let unread = said.id.is_none() && said.method.is_none() && matches!(code, PARSE_ERROR | INVALID_REQUEST);
+    said.error.filter(|_| unread)
 }
 
 /// Whose answer a text seems to be that cannot be read as a message.

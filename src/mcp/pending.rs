@@ -284,6 +284,13 @@ impl Pending {
         self.answered.load(Ordering::Relaxed)
     }
 
+    /// The one that waits, where there is no other.
+    pub fn only(&self) -> Option<u64> {
+        let slots = self.slots();
+        let mut ids = slots.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.slots().is_empty()

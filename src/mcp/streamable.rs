@@ -28,6 +28,9 @@ const REDIRECTS: usize = 3;
 /// How often one message asks for another token: once for one that has ended, and as often for more scopes.
 const GRANTS: usize = 3;
 
+/// How many characters of an answer that is none a message repeats.
+const QUOTED: usize = 200;
+
 /// With less than this left there is no time for another attempt.
 const TOO_SHORT: Duration = Duration::from_millis(5);
 
@@ -383,11 +386,11 @@ impl Streamable {
                     Ok(None) => return over(self.too_large()),
                     Err(e) => return Ok(Exchange::Over(self.cut_off(&e, deadline, tick))),
                 };
-                self.peer.take(&body, |line| self.notify(line));
+                self.peer.take_for(Some(id), &body, |line| self.notify(line));
                 let event = tick(Instant::now()).unwrap_or_else(|| {
+                    let said = printable(String::from_utf8_lossy(&body).trim(), QUOTED);
                     Event::Done(Outcome::Broken(format!(
-                        "answered with JSON that holds no answer{}",
-                        self.peer.noise()
+                        "answered with JSON that holds no answer: \"{said}\""
                     )))
                 });
                 Ok(Exchange::Over(event))

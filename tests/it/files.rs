@@ -56,6 +56,14 @@ fn what_cannot_be_read_ends_with_66() {
         (&["stats"], "reading the log"),
     ];
     each(&world, 66, "unreadable", rows);
+    // A daemon that serves all the same says so of its own.
+    let _ = world.mcpx(["call", "demo.echo", "text=x"]).any_stderr().stdout("x\n").run();
+    for path in
+        ["/v1/log", "/v1/log?lines=1", "/v1/log?follow=1", "/v1/log/chain?id=x", "/v1/stats?about=calls"]
+    {
+        let (status, body) = world.ask("GET", path, None);
+        assert_eq!((status, body["error"]["kind"].as_str()), (400, Some("unreadable")), "{path}: {body}");
+    }
 }
 
 #[test]
