@@ -312,32 +312,10 @@ pub fn usage(message: impl Into<String>) -> Error {
     Error::new(Kind::Usage, message)
 }
 
-/// Splits an example's command line as a POSIX shell does: blanks, both kinds of quotes, and backslashes.
-#[cfg(test)]
-pub fn shell_words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(q), c) if c == q => quote = None,
-            (Some('"') | None, '\\') => word.get_or_insert_default().extend(chars.next()),
-            (Some(_), c) => word.get_or_insert_default().push(c),
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (None, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    assert!(quote.is_none(), "an open quote in {line:?}");
-    words.extend(word);
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::complete::line;
 
     fn argv(words: &[&str]) -> Vec<OsString> {
         ["mcpx"].iter().chain(words).map(OsString::from).collect()
@@ -468,8 +446,10 @@ mod tests {
             assert!(!c.examples.is_empty(), "{} has no example", c.name);
             for e in c.examples {
                 // What follows a pipe or a redirection is the shell's; what precedes a pipe feeds it.
-                let line = e.line.rsplit(" | ").find(|part| part.contains("mcpx ")).unwrap_or(e.line);
-                let mut words = shell_words(line);
+                let typed = e.line.rsplit(" | ").find(|part| part.contains("mcpx ")).unwrap_or(e.line);
+                let parsed = line::parse(typed);
+                assert!(parsed.quote.is_none(), "an open quote in {typed:?}");
+                let mut words = parsed.words;
                 if let Some(at) = words.iter().position(|w| w == ">" || w == "<") {
                     words.truncate(at);
                 }

@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::schemas;
 use super::strays;
 use crate::api::wire::{CallContext, SelectedProfiles};
-use crate::api::{Boot, Client, find, without_run};
+use crate::api::{Boot, Client, named, without_run};
 use crate::config::{self, Config, LoadOptions, Selection};
 use crate::daemon::{self, Inline};
 use crate::error::{Error, Kind, Result};
@@ -101,7 +101,7 @@ impl Cx {
     /// `daemon.endpoint` names, which are asked for once and without starting any.
     pub fn catalog(&self) -> Result<&World> {
         let world = self.world()?;
-        if !find::is_elsewhere(&world.settings) {
+        if !named::is_elsewhere(&world.settings) {
             return Ok(world);
         }
         if let Some(elsewhere) = self.elsewhere.get() {
@@ -293,7 +293,7 @@ impl Cx {
     /// When it does not answer; what is wrong with the configuration, where that hides which one is meant.
     pub fn named_elsewhere(&self, progress: &Progress) -> Result<Option<(Client, String)>> {
         match self.world() {
-            Ok(world) if find::is_elsewhere(&world.settings) => {
+            Ok(world) if named::is_elsewhere(&world.settings) => {
                 Ok(Some((self.daemon(progress)?, world.settings.get(&settings::DAEMON_ENDPOINT))))
             }
             Ok(_) => Ok(None),
@@ -307,7 +307,7 @@ impl Cx {
 
     /// This command is its own daemon. One that is named is used all the same.
     fn is_inline(&self, world: &World) -> bool {
-        world.settings.get(&settings::DAEMON_INLINE) && !find::is_named(&world.settings)
+        world.settings.get(&settings::DAEMON_INLINE) && !named::is_named(&world.settings)
     }
 
     /// For what would end with this command if it were its own daemon.
@@ -402,7 +402,7 @@ impl Cx {
             );
         }
         let session_id = inherited("MCPX_SESSION_ID");
-        let far = find::is_far(&self.world()?.settings);
+        let far = named::is_far(&self.world()?.settings);
         Ok(CallContext {
             session: typed.or_else(|| session_id.clone()).or_else(|| inherited("MCPX_SESSION")),
             session_id,

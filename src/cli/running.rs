@@ -13,7 +13,7 @@ use super::script_log::ScriptLog;
 use super::table::one_line;
 use super::typecheck;
 use crate::api::wire::OpenRun;
-use crate::api::{Client, find};
+use crate::api::{Client, named};
 use crate::error::{Error, Kind, Result};
 use crate::proc::Patient;
 use crate::script::{
@@ -192,7 +192,7 @@ fn variables(cx: &Cx, world: &World, faults: &mut Faults) -> Vec<(OsString, OsSt
 /// Opens the run at the daemon.
 fn open(cx: &Cx, world: &World, prepared: &Prepared) -> Result<(Option<Client>, Link)> {
     let link = offline(cx, world)?;
-    if link.namespaces.is_empty() && !find::is_named(&world.settings) {
+    if link.namespaces.is_empty() && !named::is_named(&world.settings) {
         // There is nothing to call, so nobody to ask.
         return Ok((None, Link { run: crate::util::random_hex(RUN_ID)?, ..link }));
     }

@@ -1,27 +1,27 @@
 //! Carries out each operation of the table. Knows nothing of HTTP or of frames.
 
 use super::artifacts;
+use super::callers::{is_confined, limits};
 use super::calling;
 use super::discover;
 use super::events::Event;
 use super::exec;
 use super::feed;
+use super::namespaces;
 use super::offers;
 use super::recording;
 use super::router::{Asker, Done, Origin, Params};
-use super::runs::{self, Tie};
-use super::selection::{Chosen, selection};
+use super::runs::Tie;
 use super::servers;
 use super::sessions;
-use super::state::{Current, Daemon, VERSION};
+use super::state::{Daemon, VERSION};
+use super::status;
 use super::unusable;
 use crate::api::ops::{Id, Operation};
-use crate::api::wire::{CallContext, InstanceRow, NamespaceRow, OpenRun, OpenedRun, SelectedProfiles};
+use crate::api::wire::{OpenRun, OpenedRun};
 use crate::api::{self, docs};
-use crate::catalog::{Grant, ServerSchema};
-use crate::config::{Selection, ServerDef};
+use crate::config::ServerDef;
 use crate::error::{Error, Kind, Result};
-use crate::pool::{Caller, InstanceStatus, Namespace, STILL_STARTING};
 use crate::settings;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -29,36 +29,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-#[derive(Deserialize)]
-struct Fresh {
-    #[serde(default)]
-    fresh: bool,
-    #[serde(default)]
-    known: bool,
-    #[serde(rename = "waitMs")]
-    wait_ms: Option<u64>,
-    #[serde(flatten)]
-    chosen: Chosen,
-}
-
-#[derive(Deserialize)]
-struct Wanted {
-    #[serde(default, deserialize_with = "one_or_many")]
-    server: Vec<String>,
-    #[serde(default)]
-    fresh: bool,
-    #[serde(rename = "waitMs")]
-    wait_ms: Option<u64>,
-    #[serde(flatten)]
-    chosen: Chosen,
-}
-
-#[derive(Deserialize)]
-struct Refreshed {
-    servers: Option<Vec<String>>,
-    selection: Option<SelectedProfiles>,
-}
 
 #[derive(Deserialize)]
 struct Restarted {
@@ -198,7 +168,7 @@ fn dispatch(
         Id::CloseRun => close_run(daemon, &params.parse::<OfRun>(op)?.run),
         Id::Events => feed::events(daemon, params.parse(op)?, asker),
         Id::Exec => exec::exec(daemon, params.parse(op)?, asker),
-        Id::Health => json_of(&health(daemon)),
+        Id::Health => json_of(&status::health(daemon)),
         Id::Hooks => json_of(&json!({
             "hooks": daemon.logs.hooks.rows(),
             "consumers": daemon.logs.consumers.rows(),
@@ -206,20 +176,11 @@ fn dispatch(
         Id::Log => recording::records(daemon, params.parse(op)?, asker),
         Id::LogChain => recording::chain_of(daemon, &params.parse::<OfId>(op)?.id),
         Id::Metrics => Ok(recording::metrics(daemon)),
-        Id::Namespaces => {
-            let Fresh { fresh, known, wait_ms, chosen } = params.parse(op)?;
-            let selection = selection(chosen.said(), asker);
-            if known {
-                return json_of(&json!({"namespaces": known_rows(daemon, &selection)}));
-            }
-            let wait = wait_ms.map(Duration::from_millis);
-            let all = daemon.pool.namespaces_of(fresh, wait, &|server| selection.takes(server));
-            json_of(&json!({"namespaces": rows(daemon, &all)}))
-        }
+        Id::Namespaces => namespaces::list(daemon, params.parse(op)?, asker),
         Id::OpenApi => json_of(&docs::openapi(VERSION)),
         Id::OpenRun => open_run(daemon, params.parse(op)?, asker),
         Id::PostLog => recording::take(daemon, params.parse(op)?),
-        Id::Refresh => refresh(daemon, params.parse(op)?, asker),
+        Id::Refresh => namespaces::refresh(daemon, params.parse(op)?, asker),
         Id::Reload => reload(daemon),
         Id::Resolve => {
             let dir = params.parse::<Resolved>(op)?.dir;
@@ -228,7 +189,7 @@ fn dispatch(
         Id::Restart => {
             let wanted: Restarted = params.parse(op)?;
             if let Some(name) = &wanted.server {
-                known(&daemon.current(), name)?;
+                namespaces::known(&daemon.current(), name)?;
             }
             if let Some(session) = &wanted.session {
                 sessions::show(daemon, session)?;
@@ -236,7 +197,7 @@ fn dispatch(
             let count = daemon.pool.restart(wanted.server.as_deref(), wanted.session.as_deref());
             json_of(&json!({"restarted": count}))
         }
-        Id::Schemas => schemas(daemon, params.parse(op)?, asker),
+        Id::Schemas => namespaces::schemas(daemon, params.parse(op)?, asker),
         Id::Search => discover::search(daemon, params.parse(op)?, asker),
         Id::Types => discover::types(daemon, params.parse(op)?, asker),
         Id::Servers => servers::list(daemon, params.parse(op)?, asker),
@@ -278,7 +239,7 @@ fn dispatch(
             json_of(&json!({"ok": true}))
         }
         Id::Stats => recording::statistics(daemon, params.parse(op)?),
-        Id::Status => json_of(&status(daemon)),
+        Id::Status => json_of(&status::status(daemon)),
         Id::Resources => offers::list(daemon, params.parse(op)?, offers::RESOURCES, asker),
         Id::ResourceTemplates => offers::list(daemon, params.parse(op)?, offers::TEMPLATES, asker),
         Id::ReadResource => offers::read(daemon, params.parse(op)?, asker),
@@ -308,60 +269,6 @@ fn override_setting(daemon: &Daemon, key: String, value: Option<Value>) -> Resul
     let wanted = key.clone();
     daemon.ask(|reply| Event::Override(key, value, reply))??;
     json_of(&daemon.current().settings.row(&wanted)?)
-}
-
-/// Whether who asks is a sandboxed program, or was started by one.
-pub(super) fn is_confined(asker: &Asker<'_>) -> bool {
-    asker.held.as_ref().is_some_and(|run| run.confined)
-}
-
-/// What a call, or a run that is opened, is held to.
-pub(super) fn limits(daemon: &Daemon, context: &CallContext, asker: &Asker<'_>) -> Vec<Arc<Vec<Grant>>> {
-    if let Origin::Channel(run) = &asker.origin {
-        return run.limits.clone();
-    }
-    let mut limits = asker.held.as_ref().map(|run| run.limits.clone()).unwrap_or_default();
-    if let Some(run) = context.run.as_deref().and_then(|id| daemon.runs.get(id).ok()) {
-        limits.extend(run.limits.iter().cloned());
-    }
-    if let Some(session) = &context.session {
-        limits.extend(daemon.runs.limits_of_session(session));
-    }
-    limits
-}
-
-/// Who calls, and whether the session ends with this call.
-pub(super) fn caller_of(daemon: &Daemon, context: CallContext, asker: &Asker<'_>) -> (Caller, bool) {
-    if let Origin::Channel(run) = &asker.origin {
-        run.touch();
-        return (run.caller.clone(), false);
-    }
-    let run = context.run.as_deref().and_then(|id| daemon.runs.get(id).ok());
-    if let Some(run) = &run {
-        run.touch();
-    }
-    let mut caller = runs::caller(context);
-    if let (true, Some(run)) = (caller.git.is_empty(), &run)
-        && caller.cwd == run.caller.cwd
-    {
-        caller.git.clone_from(&run.caller.git);
-    }
-    if let (true, Some(run)) = (caller.trace.is_empty(), &run) {
-        caller.trace.clone_from(&run.caller.trace);
-    }
-    if !caller.session.is_empty() {
-        daemon.sessions.touch_of(&caller, &daemon.runs);
-        return (caller, false);
-    }
-    // A program that a run started calls by itself: it belongs to the run.
-    if let Some(run) = run {
-        caller.session.clone_from(&run.caller.session);
-        caller.ephemeral = run.caller.ephemeral;
-        return (caller, false);
-    }
-    caller.session = daemon.runs.mint("call");
-    caller.ephemeral = true;
-    (caller, true)
 }
 
 fn open_run(daemon: &Arc<Daemon>, wanted: OpenRun, asker: &Asker<'_>) -> Result<Done> {
@@ -403,215 +310,6 @@ fn close_run(daemon: &Daemon, id: &str) -> Result<Done> {
     daemon.runs.get(id)?;
     daemon.end_sessions(daemon.runs.close(id));
     json_of(&json!({"ok": true}))
-}
-
-fn health(daemon: &Daemon) -> Value {
-    let current = daemon.current();
-    json!({
-        "ok": true,
-        "name": "mcpx",
-        "version": VERSION,
-        "pid": daemon.origin.pid,
-        "key": current.config.key,
-        "configPath": current.config_path(),
-        "startedAt": daemon.origin.started_at,
-        "uptimeMs": daemon.origin.uptime_ms(),
-        "servers": current.config.servers.len(),
-        "sessions": daemon.runs.count().1,
-        "api": 1,
-    })
-}
-
-fn status(daemon: &Daemon) -> Value {
-    let current = daemon.current();
-    let info = current.info(&daemon.origin);
-    let (runs, sessions) = daemon.runs.count();
-    let mut described = json!({
-        "version": VERSION,
-        "pid": info.pid,
-        "key": info.key,
-        "configPath": info.config_path,
-        "sources": info.sources,
-        "servers": info.servers,
-        "socket": info.socket,
-        "endpoint": info.endpoint,
-        "log": daemon.logs.file.as_ref().map(|l| l.path()).unwrap_or_default(),
-        "startedAt": info.started_at,
-        "uptimeMs": daemon.origin.uptime_ms(),
-        "sessions": sessions,
-        "runs": runs,
-        "connections": daemon.places.taken(),
-        "detached": daemon.origin.detached,
-    });
-    if let Some(problem) = &current.problem {
-        described["problem"] = problem.to_json();
-    }
-    if !current.restart.is_empty() {
-        described["restart"] = json!(current.restart);
-    }
-    let warnings: Vec<String> =
-        current.config.warnings.iter().cloned().chain(daemon.pool.warnings()).collect();
-    if !warnings.is_empty() {
-        described["warnings"] = warnings.into();
-    }
-    let instances: Vec<InstanceRow> = daemon.pool.status().into_iter().map(instance).collect();
-    json!({"daemon": described, "instances": instances})
-}
-
-/// An instance as it is shown.
-pub(super) fn instance(status: InstanceStatus) -> InstanceRow {
-    InstanceRow {
-        server: status.server,
-        key: status.key,
-        state: status.state.into(),
-        protocol: status.protocol,
-        pid: status.pid,
-        session: status.session,
-        uptime_ms: u64::try_from(status.uptime.as_millis()).unwrap_or(u64::MAX),
-        idle_ms: u64::try_from(status.idle.as_millis()).unwrap_or(u64::MAX),
-        calls: status.calls,
-        in_flight: status.in_flight,
-        queue: status.queue,
-        last_error: status.last_error,
-        stderr: status.stderr,
-    }
-}
-
-fn rows(daemon: &Daemon, namespaces: &[Namespace]) -> Vec<NamespaceRow> {
-    let current = daemon.current();
-    namespaces.iter().map(|(server, schema)| row(&current, server, schema)).collect()
-}
-
-/// The same without asking any server: what is not known yet is said to be so.
-fn known_rows(daemon: &Daemon, selection: &Selection) -> Vec<NamespaceRow> {
-    let current = daemon.current();
-    let servers = current.config.servers.iter().filter(|server| selection.takes(server));
-    let of = |server: &Arc<ServerDef>| {
-        let schema = match (daemon.pool.known(&server.name), &server.problem) {
-            (Some(schema), _) => Ok(schema),
-            (None, Some(problem)) => Err(problem.clone()),
-            (None, None) => Err(Error::new(Kind::Unavailable, "its tools are not known yet")),
-        };
-        let mut row = row(&current, server, &schema);
-        if row.state == "failed" && server.problem.is_none() {
-            (row.state, row.error) = ("unknown".into(), None);
-        }
-        row
-    };
-    servers.map(of).collect()
-}
-
-fn row(current: &Current, server: &ServerDef, schema: &Result<Arc<ServerSchema>>) -> NamespaceRow {
-    let ident = current.names.iter().find(|n| n.name == server.name).map(|n| n.ident.clone());
-    let mut row = NamespaceRow {
-        name: server.name.clone(),
-        ident: ident.unwrap_or_else(|| server.name.clone()),
-        description: server.description.clone(),
-        source: Some(server.source.as_path().to_owned()),
-        ..NamespaceRow::default()
-    };
-    match schema {
-        _ if !server.enabled => row.state = "disabled".into(),
-        Ok(schema) => {
-            row.state = "ready".into();
-            row.tools = Some(schema.tools.len());
-            row.fetched_at = Some(schema.fetched_at);
-            row.description = row.description.or_else(|| crate::catalog::rows::about_server(schema));
-        }
-        Err(error) => {
-            let starting = error.hint_text() == Some(STILL_STARTING);
-            row.state = if starting { "starting" } else { "failed" }.into();
-            row.error = Some(error.to_json());
-        }
-    }
-    row
-}
-
-/// The servers that were asked for, by configured name; an unknown one is an error row.
-fn wanted(
-    current: &Current,
-    asked: &[String],
-    selection: &Selection,
-) -> Vec<Result<String, (String, Error)>> {
-    if asked.is_empty() {
-        let enabled = current.config.servers.iter().filter(|s| s.enabled && selection.takes(s));
-        return enabled.map(|s| Ok(s.name.clone())).collect();
-    }
-    let one = |name: &String| {
-        let known = known(current, name)?;
-        match current.config.server(&known).and_then(|server| selection.refuses(server)) {
-            Some(refused) => Err(refused),
-            None => Ok(known),
-        }
-    };
-    asked.iter().map(|name| one(name).map_err(|e| (name.clone(), e))).collect()
-}
-
-/// The configured name that a name or identifier stands for.
-fn known(current: &Current, name: &str) -> Result<String> {
-    let exact = current.names.iter().find(|n| n.name == name);
-    if let Some(found) = exact.or_else(|| current.names.iter().find(|n| n.ident == name)) {
-        return Ok(found.name.clone());
-    }
-    let names: Vec<&str> = current.names.iter().map(|n| n.name.as_str()).collect();
-    crate::catalog::names::find_server(name, &names).map(str::to_owned)
-}
-
-fn schemas(daemon: &Arc<Daemon>, asked: Wanted, asker: &Asker<'_>) -> Result<Done> {
-    #[derive(Serialize)]
-    struct Schemas<'a> {
-        schemas: Vec<&'a ServerSchema>,
-        errors: Vec<Value>,
-    }
-    let selection = selection(asked.chosen.said(), asker);
-    let wait = asked.wait_ms.map(Duration::from_millis);
-    let all = each_schema(daemon, &asked.server, asked.fresh, wait, &selection);
-    let mut out = Schemas { schemas: Vec::new(), errors: Vec::new() };
-    for (name, outcome) in &all {
-        match outcome {
-            Ok(schema) => out.schemas.push(schema),
-            Err(error) => out.errors.push(json!({"server": name, "error": error.to_json()})),
-        }
-    }
-    json_of(&out)
-}
-
-pub(super) type Named = (String, Result<Arc<ServerSchema>>);
-
-/// The schemas of the servers that were asked for, in that order; several are read at once.
-pub(super) fn each_schema(
-    daemon: &Arc<Daemon>,
-    asked: &[String],
-    fresh: bool,
-    wait: Option<Duration>,
-    selection: &Selection,
-) -> Vec<Named> {
-    let wanted = wanted(&daemon.current(), asked, selection);
-    let names: Vec<String> = wanted.iter().flatten().cloned().collect();
-    let mut schemas = daemon.pool.schemas(&names, fresh, wait).into_iter();
-    let named = |one| match one {
-        Err((name, error)) => Some((name, Err(error))),
-        Ok(name) => Some((name, schemas.next()?)),
-    };
-    wanted.into_iter().filter_map(named).collect()
-}
-
-fn refresh(daemon: &Arc<Daemon>, wanted: Refreshed, asker: &Asker<'_>) -> Result<Done> {
-    let selection = selection(wanted.selection, asker);
-    let Some(asked) = wanted.servers.filter(|s| !s.is_empty()) else {
-        // Somebody wants it tried now, whatever went wrong before.
-        daemon.pool.forgive(None);
-        let all = daemon.pool.namespaces_of(true, None, &|server| selection.takes(server));
-        return json_of(&json!({"namespaces": rows(daemon, &all)}));
-    };
-    let current = daemon.current();
-    let named = asked.iter().map(|name| known(&current, name)).collect::<Result<Vec<_>>>()?;
-    daemon.pool.forgive(Some(&named));
-    let rows: Vec<NamespaceRow> = each_schema(daemon, &asked, true, None, &selection)
-        .iter()
-        .filter_map(|(name, schema)| Some(row(&current, current.config.server(name)?, schema)))
-        .collect();
-    json_of(&json!({"namespaces": rows}))
 }
 
 fn reload(daemon: &Daemon) -> Result<Done> {

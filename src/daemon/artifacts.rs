@@ -1,7 +1,8 @@
 //! The daemon's part in artifacts: who may give what, uploads that come in parts,
 //! events, and the operations. Knows nothing of how they are kept.
 
-use super::answers::{is_confined, json_of, one_or_many};
+use super::answers::{json_of, one_or_many};
+use super::callers::is_confined;
 use super::router::{Asker, Body, Done, Origin, Params, Response};
 use super::state::Daemon;
 use crate::api::ops::Operation;

@@ -1,9 +1,10 @@
 //! Carries out calls of tools, and lets one go on as a task when its server
 //! asks what only somebody else can answer. Knows nothing of how a call arrived.
 
-use super::answers::{caller_of, json_of, limits};
+use super::answers::json_of;
 use super::asks::tasks::{Subject, Task, Waited};
 use super::asks::{self, About};
+use super::callers::{caller_of, limits};
 use super::detached::{Early, detachable};
 use super::references::{self, Called};
 use super::router::{Asker, Done, Origin, Response};

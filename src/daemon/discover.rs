@@ -1,7 +1,8 @@
 //! What the servers offer, as a model or a person reads it: TypeScript, and tools
 //! found by words. Knows nothing of how schemas are read.
 
-use super::answers::{Named, each_schema, json_of, one_or_many};
+use super::answers::{json_of, one_or_many};
+use super::namespaces::{Named, each_schema};
 use super::router::{Asker, Done};
 use super::selection::{Chosen, selection};
 use super::state::{Current, Daemon};

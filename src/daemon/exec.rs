@@ -2,8 +2,8 @@
 //! do for a person, and answers with its output as text, as one document, or
 //! as a stream. Knows nothing of sockets.
 
-use super::answers;
 use super::asks::tasks::Subject;
+use super::callers;
 use super::detached::detachable;
 use super::exec_hooks::{Hooks, Phase};
 use super::exec_stream;
@@ -363,7 +363,7 @@ fn open(
     context.parent_session_id = wanted.parent_session_id.take().or(context.parent_session_id);
     // Its process is the program itself, once that runs.
     context.pid = None;
-    let mut limits = answers::limits(daemon, &context, asker);
+    let mut limits = callers::limits(daemon, &context, asker);
     limits.extend(prepared.grants().map(Arc::new));
     let run = daemon.runs.open(context, Tie::Own, limits, prepared.is_sandboxed())?;
     run.carry(carried.clone());

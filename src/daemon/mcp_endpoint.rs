@@ -2,7 +2,8 @@
 //! gets a seat for each session, from which operations can be asked. Knows
 //! nothing of MCP.
 
-use super::answers::{self, is_confined, limits};
+use super::answers;
+use super::callers::{is_confined, limits};
 use super::detached::INPUT_HEADER;
 use super::router::Body;
 use super::router::{Asker, Done, Origin, Params};

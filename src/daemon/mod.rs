@@ -5,6 +5,7 @@ mod answers;
 mod artifacts;
 mod asks;
 mod call_stream;
+mod callers;
 mod calling;
 mod channel;
 mod child;
@@ -26,6 +27,7 @@ mod log_stream;
 mod logfile;
 pub mod mcp_endpoint;
 mod names;
+mod namespaces;
 mod offers;
 mod peers;
 mod places;
@@ -37,6 +39,7 @@ mod selection;
 mod servers;
 mod sessions;
 mod state;
+mod status;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

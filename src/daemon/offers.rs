@@ -1,7 +1,8 @@
 //! What servers offer besides tools: resources, prompts, completion. Knows
 //! nothing of HTTP or of frames.
 
-use super::answers::{caller_of, json_of, limits, one_or_many};
+use super::answers::{json_of, one_or_many};
+use super::callers::{caller_of, limits};
 use super::calling::{Asking, passed_meta};
 use super::detached::detachable;
 use super::router::{Asker, Done, Origin};

@@ -203,7 +203,7 @@ pub fn list(daemon: &Daemon) -> Vec<SessionRow> {
         let Some(key) = instance.session.clone() else { continue };
         let row = rows.entry(key.clone()).or_insert_with(|| unknown(key));
         row.idle_ms = row.idle_ms.min(millis(instance.idle));
-        row.instances.push(super::answers::instance(instance));
+        row.instances.push(super::status::instance(instance));
     }
     rows.into_values().collect()
 }
