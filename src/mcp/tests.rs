@@ -245,6 +245,10 @@ fn a_time_out_and_a_caller_that_leaves_are_told_to_the_server() {
     let e = client.request("tools/call", slow(), options).unwrap_err();
     assert_eq!(e.kind(), Kind::Timeout);
     assert!(e.message().contains("did not answer the call of slow within 30ms"), "{e}");
+    // Where some of the time has passed before, what is said is what there was at first.
+    let options = Options::new(&cancel).timeout(LONG).left(Some(Duration::from_millis(30)));
+    let e = client.request("tools/call", slow(), options.left(Some(Duration::from_millis(20)))).unwrap_err();
+    assert!(e.message().contains("did not answer the call of slow within 30s"), "{e}");
     // The report proves that the call has arrived before it is cancelled.
     let inside = cancel.clone();
     let options = Options { progress: Some(Arc::new(move |_| inside.cancel())), ..Options::new(&cancel) };
