@@ -77,6 +77,10 @@ impl<'a> Options<'a> {
         self.timeout = Some(timeout);
         self
     }
+    /// The same with what is left of the time, of which messages say what there was at first.
+    pub fn left(&self, left: Option<Duration>) -> Options<'a> {
+        Options { timeout: left, given: self.given.or(self.timeout), ..self.clone() }
+    }
     /// The limit as a message says it.
     pub(super) fn limit(&self) -> Duration {
         self.given.or(self.timeout).unwrap_or_default()
@@ -296,7 +300,7 @@ impl Client {
         let headers = matches!(self.0.link, Link::Http(_)) && !self.stamp().is_empty();
         for _ in 0..PAGES {
             let timeout = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let result = match self.request("tools/list", params, Options { timeout, ..options.clone() }) {
+            let result = match self.request("tools/list", params, options.left(timeout)) {
                 Err(e) if list.tools.is_empty() && is_unknown_method(&e) => return Ok(list),
                 other => other?,
             };

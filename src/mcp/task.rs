@@ -157,7 +157,7 @@ impl<'a> Waiter<'a> {
         }
         let params = raw(&params)?;
         loop {
-            let options = Options { timeout: self.left(), mirrored: &[], ..self.options.clone() };
+            let options = Options { mirrored: &[], ..self.options.left(self.left()) };
             let e = match self.client.request(method, Some(params.clone()), options) {
                 Ok(result) => {
                     self.failures = 0;

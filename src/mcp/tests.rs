@@ -231,6 +231,13 @@ fn a_question_that_names_no_call_is_of_the_one_that_does_not_end() {
 }
 
 #[test]
+fn what_is_said_of_a_time_out_is_the_time_that_there_was_at_first() {
+    let cancel = Cancel::new();
+    let options = Options::new(&cancel).timeout(LONG).left(Some(Duration::ZERO)).left(Some(Duration::ZERO));
+    assert_eq!((options.timeout, options.limit()), (Some(Duration::ZERO), LONG));
+}
+
+#[test]
 fn a_time_out_and_a_caller_that_leaves_are_told_to_the_server() {
     let script = r#"
         case $line in

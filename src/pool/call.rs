@@ -165,7 +165,9 @@ impl Errand<'_> {
             None => {
                 let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
                 let timeout = Some(left.map_or(limits.start_timeout, |l| l.min(limits.start_timeout)));
-                let options = Options { timeout, ..Options::new(self.call.cancel) };
+                let own = left.is_some_and(|left| left < limits.start_timeout);
+                let given = self.call.timeout.filter(|limit| own && !limit.is_zero());
+                let options = Options { timeout, given, ..Options::new(self.call.cancel) };
                 let known = match server.core.list(&lease.upstream, &options, known.as_ref()) {
                     Ok(known) => known,
                     Err(error) => return self.unsent(error, &lease),

@@ -136,7 +136,7 @@ impl Core {
                 drop(state);
                 let mut leader = Leader { core: self, outcome: None };
                 let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-                let outcome = self.read(upstream, &Options { timeout: left, ..options.clone() });
+                let outcome = self.read(upstream, &options.left(left));
                 leader.outcome = Some(outcome.clone());
                 return outcome;
             };

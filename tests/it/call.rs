@@ -194,6 +194,7 @@ fn a_caller_that_is_killed_cancels_its_call() {
 #[test]
 fn a_call_that_takes_too_long_ends_in_124_and_is_cancelled() {
     let world = World::fake(&["--late-answer"]);
+    world.mcpx(["call", "fake.echo", "text=first"]).stdout("first\n").check();
     let output = world.mcpx(["call", "--timeout", "300ms", "fake.hang"]).status(124).any_stderr().run();
     output.says(&["fake did not answer", "hang within 300ms", "--timeout"]);
     wait_until("the cancellation to arrive", || {
@@ -201,7 +202,7 @@ fn a_call_that_takes_too_long_ends_in_124_and_is_cancelled() {
     });
     // The late answer confuses nobody, and nothing was sent twice.
     world.mcpx(["call", "fake.echo", "text=next"]).stdout("next\n").check();
-    assert_eq!(world.received("fake", "tools/call").len(), 2);
+    assert_eq!(world.received("fake", "tools/call").len(), 3);
 }
 
 #[test]
