@@ -15,8 +15,8 @@ pub fn markdown() -> String {
          Made from `src/api/ops/` by `make docs`; edit that table, not this page.\n\n\
          JSON over HTTP/1.1, on a unix socket (this user only, no token) and, where `transport.tcp` is on, on \
          loopback with `Authorization: Bearer <token>`. Both are named in `daemon-<key>.json` in the state \
-         directory. Unknown fields are ignored; a missing optional field is absent, not null. Times are \
-         milliseconds since 1970.\n\n\
+         directory. Unknown fields are ignored, but an unknown parameter of a query with GET is refused with 400; a \
+         missing optional field is absent, not null. Times are milliseconds since 1970.\n\n\
          The header `X-Mcpx-Settings` brings settings of the caller along, a JSON object by key: \
          `{\"pool.callTimeout\":\"30s\"}`. They hold for that request alone; with `openRun`, or where a channel is \
          opened, for the calls of that run. Only settings of the scope *call* may be in it: another setting, or a \

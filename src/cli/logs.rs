@@ -6,10 +6,10 @@ use super::interrupt::Interrupt;
 use super::out::note;
 use super::progress::Progress;
 use crate::api::{Client, uri};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Kind, Result};
 use crate::observe::log::chain::chain;
 use crate::observe::log::stats::{About, report};
-use crate::observe::log::{Follower, MOST, Query, Snapshot, dir, every, newest};
+use crate::observe::log::{Follower, MOST, Query, Snapshot, dir, every, newest, unreadable};
 use crate::proc::thread;
 use serde::Serialize;
 use serde_json::Value;
@@ -61,7 +61,7 @@ impl Logs {
             return Ok(Logs::Daemon(Box::new(client), endpoint));
         }
         let place = dir(&cx.dirs()?);
-        let snapshot = Snapshot::take(&place).map_err(unreadable)?;
+        let snapshot = Snapshot::take(&place).map_err(|e| unreadable(&place, &e))?;
         Ok(Logs::Files(place, Arc::new(snapshot)))
     }
 
@@ -71,7 +71,9 @@ impl Logs {
     /// `Unreadable` when the log cannot be read.
     pub fn chain(&self, id: &str) -> Result<Value> {
         match self {
-            Logs::Files(_, snapshot) => json(&chain(snapshot, id, thread::spawn).map_err(unreadable)?),
+            Logs::Files(place, snapshot) => {
+                json(&chain(snapshot, id, thread::spawn).map_err(|e| unreadable(place, &e))?)
+            }
             Logs::Daemon(client, _) => {
                 let path = format!("/v1/log/chain?id={}", uri::encode(id, false));
                 Ok(client.json("GET", &path, None)?["tree"].take())
@@ -85,9 +87,10 @@ impl Logs {
     /// `Unreadable` when the log cannot be read.
     pub fn statistics(&self, about: About, asked: &Asked, limit: usize) -> Result<Value> {
         match self {
-            Logs::Files(_, snapshot) => {
+            Logs::Files(place, snapshot) => {
                 let limit = if limit == 0 { usize::MAX } else { limit };
-                json(&report(snapshot, about, &asked.query, limit, thread::spawn).map_err(unreadable)?)
+                let counted = report(snapshot, about, &asked.query, limit, thread::spawn);
+                json(&counted.map_err(|e| unreadable(place, &e))?)
             }
             Logs::Daemon(client, _) => {
                 let about = About::ALL.iter().find(|(one, _)| *one == about).map_or("", |(_, word)| *word);
@@ -101,8 +104,8 @@ impl Logs {
     /// # Errors
     /// `Unreadable` when the log cannot be read; what `each` fails with.
     pub fn lines(&self, asked: &Asked, limit: usize, each: Each<'_>) -> Result<()> {
-        let snapshot = match self {
-            Logs::Files(_, snapshot) => snapshot,
+        let (place, snapshot) = match self {
+            Logs::Files(place, snapshot) => (place, snapshot),
             Logs::Daemon(client, _) => {
                 let path = asked.path("/v1/log", &format!("lines=1&limit={limit}"));
                 let mut each = |line: Option<&str>| line.map_or(Ok(true), &mut *each);
@@ -110,7 +113,9 @@ impl Logs {
             }
         };
         if limit > 0 {
-            for line in newest(snapshot, &asked.query, limit, thread::spawn).map_err(unreadable)? {
+            for line in
+                newest(snapshot, &asked.query, limit, thread::spawn).map_err(|e| unreadable(place, &e))?
+            {
                 if !each(&line)? {
                     break;
                 }
@@ -125,7 +130,7 @@ impl Logs {
                 false
             }
         })
-        .map_err(unreadable)?;
+        .map_err(|e| unreadable(place, &e))?;
         failed.map_or(Ok(()), Err)
     }
 
@@ -152,7 +157,9 @@ impl Logs {
             }
         };
         let limit = if limit == 0 { MOST } else { limit };
-        for line in newest(&snapshot, &asked.query, limit, thread::spawn).map_err(unreadable)? {
+        for line in
+            newest(&snapshot, &asked.query, limit, thread::spawn).map_err(|e| unreadable(&place, &e))?
+        {
             if !each(Some(&line))? {
                 return Ok(0);
             }
@@ -168,7 +175,7 @@ impl Logs {
             let over = stopped.recv_timeout(LOOK).is_ok();
             // Once more after the signal, so that what came before it is shown.
             let mut wanted = true;
-            for line in follower.look(&asked.query).map_err(unreadable)? {
+            for line in follower.look(&asked.query).map_err(|e| unreadable(&place, &e))? {
                 wanted = each(Some(&line))?;
             }
             if over {
@@ -234,8 +241,4 @@ fn stream(client: &Client, path: &str, each: Coming<'_>) -> Result<bool> {
 
 fn json(value: &impl Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|e| super::internal(format!("writing what the log holds: {e}")))
-}
-
-fn unreadable(e: io::Error) -> Error {
-    Error::unreadable("the log", &e)
 }

@@ -2,6 +2,8 @@
 //! shown, and kept out of the log. Knows nothing of files.
 
 use super::server::Transport;
+use crate::observe::log::Redactor;
+use crate::util::Env;
 use serde_json::Value;
 
 /// What stands for a secret.
@@ -113,6 +115,30 @@ pub fn of(transport: &Transport) -> Vec<&str> {
         Transport::Http { url, .. } => found.extend(of_url(url)),
     }
     found
+}
+
+/// Whatever of a server's definition is secret: values of variables and headers whose names say so, and
+/// what looks like it in addresses, arguments and values.
+pub fn of_definition(transport: &Transport) -> Vec<&str> {
+    let pairs = match transport {
+        Transport::Stdio { env, .. } => env,
+        Transport::Http { headers, .. } => headers,
+    };
+    let named = pairs.iter().flat_map(|(name, value)| of_variable(name, value));
+    named.chain(of(transport)).collect()
+}
+
+/// What is secret of a variable's or header's value, by the name, or as a part of an address in it: where
+/// a database is, and how one gets in, is often one variable.
+pub fn of_variable<'a>(name: &str, value: &'a str) -> Vec<&'a str> {
+    let whole = Redactor::is_secret_name(name).then(|| value.trim_start_matches("Bearer "));
+    whole.into_iter().chain(of_url(value)).collect()
+}
+
+/// The same of a whole environment.
+pub fn of_env(env: &Env) -> Vec<&str> {
+    let texts = env.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+    texts.flat_map(|(name, value)| of_variable(name, value)).collect()
 }
 
 /// The password of an address, and the values of its query that are secret by their names.

@@ -57,6 +57,7 @@ pub use self::left::guard;
 use self::names::Names;
 use self::peers::Peers;
 use self::recording::Logs;
+pub use self::recording::lost;
 use self::state::{Current, Daemon, Origin, VERSION};
 use crate::catalog::cache::Cache;
 use crate::config::{self, LoadOptions, ServerDef, Transport};

@@ -11,14 +11,16 @@ use super::router::{Asker, Body, Done, Response};
 use super::runs::Run;
 use super::state::{Current, Daemon, VERSION};
 use crate::api::info;
-use crate::config::{Transport, secrets};
+use crate::api::wire::CallRequest;
+use crate::config::secrets;
 use crate::error::{Error, Kind, Result};
 use crate::log::{self, Level};
 use crate::observe::log::stats::{self, About};
 use crate::observe::log::{
     Entry, Ids, Journal, MOST, Query, Redactor, Rolling, Snapshot, Upto, chain, dir, newest, parse_when,
+    unreadable,
 };
-use crate::observe::{Bus, Heard, Metrics, declared};
+use crate::observe::{Bus, Event, Heard, Metrics, declared, kinds};
 use crate::paths::Dirs;
 use crate::proc;
 use crate::script::LogRecord;
@@ -154,37 +156,9 @@ fn rolling(settings: &Settings) -> Rolling {
 /// name says that it is secret, and what looks like a secret in arguments and addresses.
 fn redactor(current: &Current, env: &Env) -> Redactor {
     let token = current.settings.get(&settings::TRANSPORT_BEARER_TOKEN);
-    let mut secrets = vec![current.token.clone(), token.reveal().to_owned()];
-    let mut named = |name: &str, value: &str| {
-        if Redactor::is_secret_name(name) {
-            secrets.push(value.trim_start_matches("Bearer ").to_owned());
-        }
-    };
-    let mut addresses = Vec::new();
-    for (name, value) in env.iter() {
-        if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
-            named(name, value);
-            // Where a database is, and how one gets in, is often one variable.
-            addresses.push(value);
-        }
-    }
-    let mut others = Vec::new();
-    for server in &current.config.servers {
-        let pairs: Vec<(&str, &str)> = match &server.transport {
-            Transport::Stdio { env, .. } => env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
-            Transport::Http { headers, .. } => {
-                headers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()
-            }
-        };
-        for (name, value) in pairs {
-            named(name, value);
-            addresses.push(value);
-        }
-        others.extend(secrets::of(&server.transport).into_iter().map(str::to_owned));
-    }
-    others.extend(addresses.into_iter().flat_map(secrets::of_url).map(str::to_owned));
-    secrets.extend(others);
-    Redactor::new(secrets.iter().map(String::as_str))
+    let own = [current.token.as_str(), token.reveal()];
+    let servers = current.config.servers.iter().flat_map(|s| secrets::of_definition(&s.transport));
+    Redactor::new(own.into_iter().chain(secrets::of_env(env)).chain(servers))
 }
 
 /// What is asked for: the parameters that the log and the statistics share.
@@ -258,8 +232,11 @@ impl Wanted {
     }
 }
 
-fn unreadable(e: std::io::Error) -> Error {
-    Error::unreadable("the log", &e)
+impl Daemon {
+    fn log_files(&self) -> Result<Arc<Snapshot>> {
+        let dir = self.logs.journal.dir();
+        Snapshot::take(dir).map(Arc::new).map_err(|e| unreadable(dir, &e))
+    }
 }
 
 /// Answers with the newest records that are wanted, the oldest first: in one document, or one a line.
@@ -276,13 +253,15 @@ pub fn records(daemon: &Arc<Daemon>, wanted: Wanted, asker: &Asker<'_>) -> Resul
     if lines {
         let heartbeat = daemon.current().settings.get(&settings::EVENTS_HEARTBEAT);
         let wish = Wish { query, limit, follow, heartbeat };
-        let response = log_stream::response(daemon, wish, asker.cancel.clone()).map_err(unreadable)?;
+        let response = log_stream::response(daemon, wish, asker.cancel.clone())
+            .map_err(|e| unreadable(daemon.logs.journal.dir(), &e))?;
         return Ok(Done::Response(response));
     }
     // One document is made in memory, so not of everything.
     let limit = if limit == 0 { MOST } else { limit };
-    let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
-    let lines = newest(&snapshot, &query, limit, proc::thread::spawn).map_err(unreadable)?;
+    let snapshot = daemon.log_files()?;
+    let lines = newest(&snapshot, &query, limit, proc::thread::spawn)
+        .map_err(|e| unreadable(daemon.logs.journal.dir(), &e))?;
     // As they were written: nothing of them is parsed but to see that they are JSON.
     let records: Vec<Box<RawValue>> =
         lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect();
@@ -294,8 +273,9 @@ pub fn records(daemon: &Arc<Daemon>, wanted: Wanted, asker: &Asker<'_>) -> Resul
 /// # Errors
 /// `Unreadable` when a file cannot be read.
 pub fn chain_of(daemon: &Daemon, id: &str) -> Result<Done> {
-    let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
-    let tree = chain::chain(&snapshot, id, proc::thread::spawn).map_err(unreadable)?;
+    let snapshot = daemon.log_files()?;
+    let tree = chain::chain(&snapshot, id, proc::thread::spawn)
+        .map_err(|e| unreadable(daemon.logs.journal.dir(), &e))?;
     json_of(&json!({"tree": tree}))
 }
 
@@ -304,18 +284,26 @@ pub fn chain_of(daemon: &Daemon, id: &str) -> Result<Done> {
 /// # Errors
 /// As [`records`].
 pub fn statistics(daemon: &Daemon, wanted: Wanted) -> Result<Done> {
-    let about = About::from_word(&wanted.about).ok_or_else(|| {
-        let words: Vec<&str> = About::ALL.iter().map(|(_, word)| *word).collect();
-        Error::new(Kind::Usage, format!("about: \"{}\" is not one of {}", wanted.about, words.join(", ")))
+    let word = if wanted.about.is_empty() { "calls" } else { &wanted.about };
+    let about = About::from_word(word).ok_or_else(|| {
+        let words = About::ALL.map(|(_, word)| word);
+        let error = Error::new(Kind::Usage, format!("about: \"{word}\" is not one of {}", words.join(", ")));
+        match util::did_you_mean(word, words) {
+            Some(near) => error.hint(near),
+            None => error,
+        }
     })?;
     let limit = match wanted.limit.unwrap_or(LIMIT) {
         0 => usize::MAX,
         limit => limit,
     };
     let query = wanted.query()?;
-    let snapshot = Arc::new(Snapshot::take(daemon.logs.journal.dir()).map_err(unreadable)?);
+    let snapshot = daemon.log_files()?;
     let spawn: crate::observe::log::Spawn = proc::thread::spawn;
-    json_of(&stats::report(&snapshot, about, &query, limit, spawn).map_err(unreadable)?)
+    json_of(
+        &stats::report(&snapshot, about, &query, limit, spawn)
+            .map_err(|e| unreadable(daemon.logs.journal.dir(), &e))?,
+    )
 }
 
 /// Records from outside: one, or several under `records`.
@@ -372,6 +360,33 @@ pub fn script(daemon: &Daemon, run: &Run, record: &LogRecord) {
     let entry =
         Entry { event: "script.log".into(), ids, data, ..Entry::new(level, "script", &record.message) };
     said(daemon, entry);
+}
+
+/// Records a call that its daemon cannot record any more: it ended before the call did. For the command
+/// that made the call; where the log cannot be written the call is not recorded.
+pub fn lost(dirs: &Dirs, settings: &Settings, call: &CallRequest, took: Duration, error: &Error) {
+    let ms = took.as_micros() as f64 / 1000.0;
+    let bus = Bus::new(1);
+    let journal = Journal::new(dir(dirs), bus.daemon().to_owned(), rolling(settings));
+    if journal.start(proc::thread::spawn).is_err() {
+        return;
+    }
+    let mut data =
+        json!({"tool": call.tool, "ms": ms, "outcome": error.kind().row().word, "call": bus.mint()});
+    let mut extra =
+        json!({"message": error.message(), "sent": call.arguments.as_deref().map_or(2, |a| a.get().len())});
+    let context = &call.context;
+    if let Some(run) = &context.run {
+        data["run"] = run.as_str().into();
+    }
+    if !context.trace.is_empty() {
+        extra["trace"] = json!(context.trace);
+    }
+    let session = context.session.as_deref().unwrap_or_default();
+    let mut event = Event::new(&kinds::CALL_FINISHED, data).server(&call.server).session(session);
+    event.at = util::now_ms();
+    journal.hear(Heard::Event(&Arc::new(event), Some(extra)));
+    journal.close(LAST_RECORDS);
 }
 
 /// The figures as Prometheus reads them (text format 0.0.4).

@@ -16,7 +16,7 @@ use crate::artifacts::Incoming;
 use crate::error::{Error, Kind, Result};
 use crate::pool::{Cancel, Progress};
 use crate::settings::Carried;
-use crate::util::json_words;
+use crate::util::{self, json_words};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -278,7 +278,17 @@ fn params<'a>(
     let pairs = uri::query(query).ok_or_else(|| usage("the query has a broken escape".into()))?;
     for (name, value) in pairs {
         let Some(param) = op.params.iter().find(|p| p.place == Place::Query && p.field.name == name) else {
-            continue;
+            if op.method != Method::Get {
+                continue;
+            }
+            // Passed over it would widen what is asked for, and nobody would see.
+            let known = || op.params.iter().filter(|p| p.place == Place::Query).map(|p| p.field.name);
+            let error = usage(format!("the query has no parameter \"{name}\""));
+            return Err(match (util::did_you_mean(&name, known()), known().collect::<Vec<_>>()) {
+                (Some(near), _) => error.hint(near),
+                (None, names) if names.is_empty() => error.hint("it takes none"),
+                (None, names) => error.hint(format!("it takes {}", names.join(", "))),
+            });
         };
         match &param.field.shape {
             Shape::Boolean => {
@@ -319,10 +329,16 @@ mod tests {
 
     #[test]
     fn a_query_is_typed_by_the_table() {
-        let schemas = map("schemas", "server=a&server=b+c&fresh&unknown=1").unwrap();
+        let schemas = map("schemas", "server=a&server=b+c&fresh").unwrap();
         assert_eq!(schemas, serde_json::json!({"server": ["a", "b c"], "fresh": true}));
         assert_eq!(map("namespaces", "fresh=0").unwrap(), serde_json::json!({"fresh": false}));
         assert_eq!(map("resolve", "dir=%2Ftmp").unwrap(), serde_json::json!({"dir": "/tmp"}));
+        let odd = map("log", "sevrer=demo").unwrap_err();
+        assert!(
+            odd.message().contains("\"sevrer\"") && odd.hint_text().unwrap().contains("\"server\""),
+            "{odd}"
+        );
+        assert!(map("status", "x=1").unwrap_err().hint_text().is_some());
         for (op, bad) in [("namespaces", "fresh=maybe"), ("resolve", "dir=%zz")] {
             assert_eq!(map(op, bad).unwrap_err().kind(), Kind::Usage);
         }

@@ -14,9 +14,10 @@ use super::streamable::Streamable;
 use super::task;
 use crate::config::declared::settings_for;
 use crate::config::inherit::inherited;
-use crate::config::{ServerDef, Transport};
+use crate::config::{ServerDef, Transport, secrets};
 use crate::error::{Error, Kind, Result};
 use crate::log;
+use crate::observe::log::Redactor;
 use crate::paths::Dirs;
 use crate::proc;
 use crate::settings::{self, Settings};
@@ -98,7 +99,9 @@ impl Connect<'_> {
                 }
                 let stderr_tail = limit(settings.get(&settings::POOL_STDERR_TAIL));
                 let cwd = cwd.as_deref();
-                let program = Program { command, args, env, cwd, stderr_tail, kill_grace };
+                let secrets = secrets::of_definition(&def.transport).into_iter().chain(secrets::of_env(&env));
+                let redactor = Redactor::new(secrets);
+                let program = Program { command, args, env, cwd, stderr_tail, redactor, kill_grace };
                 Link::Stdio(Stdio::start(program, &peer)?)
             }
             Transport::Http { url, headers } => {
@@ -367,6 +370,7 @@ impl Client {
             );
             return if noise.is_empty() { e } else { e.hint(NOISE_HINT) };
         }
+        let noise = stdio.stderr().hide(&noise);
         let stderr = quote_stderr(&stdio.stderr().last_lines());
         match e.kind() {
             Kind::Timeout => {

@@ -1,6 +1,7 @@
 //! Keeps the latest part of what a child writes to its standard error, to say
 //! why it failed. Knows nothing of the child.
 
+use crate::observe::log::Redactor;
 use crate::proc::thread;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,6 +17,7 @@ const QUOTED_BYTES: usize = 1500;
 #[derive(Debug)]
 pub(super) struct Tail {
     limit: usize,
+    redactor: Redactor,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -29,13 +31,15 @@ struct State {
 
 impl Tail {
     /// Starts a thread that reads the stream to its end and keeps the last `limit` bytes; `heard` gets each line.
+    /// What the redactor hides is in no text that it gives.
     pub fn follow(
         server: &str,
         mut stream: File,
         limit: usize,
+        redactor: Redactor,
         heard: impl Fn(&str) + Send + 'static,
     ) -> io::Result<Arc<Tail>> {
-        let tail = Arc::new(Tail { limit, state: Mutex::default(), ended: Condvar::new() });
+        let tail = Arc::new(Tail { limit, redactor, state: Mutex::default(), ended: Condvar::new() });
         let kept = Arc::clone(&tail);
         thread::spawn(&format!("err {server}"), move || {
             let mut buffer = [0; 4096];
@@ -93,7 +97,12 @@ impl Tail {
             Some(end) if state.cut && end + 1 < bytes.len() => &bytes[end + 1..],
             _ => &bytes[..],
         };
-        String::from_utf8_lossy(whole).into_owned()
+        self.hide(&String::from_utf8_lossy(whole))
+    }
+
+    /// A text of the child's without its secrets.
+    pub fn hide(&self, text: &str) -> String {
+        self.redactor.hide(text.to_owned())
     }
 
     /// The last lines, to be quoted in a message; empty when there are none.
@@ -152,7 +161,9 @@ mod tests {
 
     fn tail(limit: usize, text: &[u8]) -> Arc<Tail> {
         let (reader, mut writer) = io::pipe().unwrap();
-        let tail = Tail::follow("t", File::from(OwnedFd::from(reader)), limit, |_| {}).unwrap();
+        let tail =
+            Tail::follow("t", File::from(OwnedFd::from(reader)), limit, Redactor::new(["hunter22"]), |_| {})
+                .unwrap();
         writer.write_all(text).unwrap();
         drop(writer);
         tail.settle(Duration::from_secs(20));
@@ -173,6 +184,8 @@ mod tests {
     fn quotes_are_few_and_safe_to_print() {
         let lines = tail(100_000, b"a\n\n\x1b[31mred\x1b[0m\n\xff\n").last_lines();
         assert_eq!(lines, ["a", "\u{fffd}[31mred\u{fffd}[0m", "\u{fffd}"]);
+        assert_eq!(tail(100, b"token is hunter22\n").last_lines(), ["token is ********"]);
+        assert_eq!(tail(100, b"token is hunter22\n").text(), "token is ********\n");
         let many: String = (0..100).map(|n| format!("line {n}\n")).collect();
         let lines = tail(100_000, many.as_bytes()).last_lines();
         assert_eq!(lines.len(), QUOTED_LINES);
@@ -185,7 +198,8 @@ mod tests {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&lines);
         let heard = move |line: &str| into.lock().unwrap().push(line.to_owned());
-        let tail = Tail::follow("t", File::from(OwnedFd::from(reader)), 10, heard).unwrap();
+        let tail =
+            Tail::follow("t", File::from(OwnedFd::from(reader)), 10, Redactor::default(), heard).unwrap();
         let long = "x".repeat(LONGEST_LINE + 1);
         for part in ["one\r\n\ntw", "o\n", &long, "\nlast"] {
             writer.write_all(part.as_bytes()).unwrap();

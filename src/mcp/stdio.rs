@@ -8,6 +8,7 @@ use super::reading::Reading;
 use super::stderr::Tail;
 use super::writer::{Rejected, Writer};
 use crate::error::{Error, Kind, Result};
+use crate::observe::log::Redactor;
 use crate::proc::{self, Child, Exit, Io, Spawn, find_program, thread};
 use crate::util::Env;
 use std::ffi::OsStr;
@@ -33,6 +34,8 @@ pub(super) struct Program<'a> {
     pub cwd: Option<&'a Path>,
     /// Bytes of its standard error that are kept.
     pub stderr_tail: usize,
+    /// Keeps its secrets out of what is quoted of it.
+    pub redactor: Redactor,
     /// How long it has between SIGTERM and SIGKILL when it closes its output but stays.
     pub kill_grace: Duration,
 }
@@ -74,20 +77,20 @@ impl Stdio {
             ..Spawn::default()
         })
         .map_err(|e| failed(e.to_string()))?;
-        Stdio::attach(child.clone(), &program, peer).map_err(|e| {
+        Stdio::attach(child.clone(), program, peer).map_err(|e| {
             child.signal_group(libc::SIGKILL);
             failed(e.to_string())
         })
     }
 
-    fn attach(child: Child, program: &Program, peer: &Arc<Peer>) -> io::Result<Stdio> {
+    fn attach(child: Child, program: Program, peer: &Arc<Peer>) -> io::Result<Stdio> {
         let piped = |pipe: Option<File>| pipe.ok_or_else(|| io::Error::other("a pipe is missing"));
         let writer = Writer::new(&peer.server, piped(child.take_stdin())?)?;
         let reading = Arc::new(Reading::new(piped(child.take_stdout())?));
         let said = Arc::clone(&peer.hooks.said);
         let heard = move |line: &str| said(Said::Stderr(line));
         let stderr = piped(child.take_stderr())?;
-        let stderr = Tail::follow(&peer.server, stderr, program.stderr_tail, heard)?;
+        let stderr = Tail::follow(&peer.server, stderr, program.stderr_tail, program.redactor, heard)?;
         let ending = Ending {
             peer: Arc::clone(peer),
             writer: Arc::clone(&writer),
@@ -191,7 +194,8 @@ impl Ending {
         }
         self.stderr.settle(LAST_WORDS);
         self.writer.close();
-        let detail = format!("{}{}", self.peer.noise(), quote_stderr(&self.stderr.last_lines()));
+        let detail =
+            format!("{}{}", self.stderr.hide(&self.peer.noise()), quote_stderr(&self.stderr.last_lines()));
         self.peer.close(what, &detail);
     }
 }

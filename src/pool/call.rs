@@ -352,12 +352,22 @@ fn details(
         Err(error) if error.kind() == Kind::Usage && !contents => {
             extra["message"] = "the arguments are wrong (with logging.arguments the log says how)".into();
         }
-        Err(error) => extra["message"] = QUOTED.cut(error.message()).into(),
+        Err(error) => extra["message"] = error.message().into(),
     }
-    if contents {
-        extra["arguments"] = content(arguments);
-        if let Ok(result) = outcome {
-            extra["result"] = content(result.get());
+    if contents || extra.get("message").is_some() {
+        let given = serde_json::from_str(arguments).unwrap_or_default();
+        // What is masked there is not told by what comes of it either.
+        let redactor = Redactor::of_arguments(&given);
+        if let Some(message) = extra.get_mut("message") {
+            redactor.hide_in(message);
+            *message = QUOTED.cut(message.as_str().unwrap_or_default()).into();
+        }
+        if contents {
+            extra["arguments"] = content(given, arguments.len(), &redactor);
+            if let Ok(result) = outcome {
+                let value = serde_json::from_str(result.get()).unwrap_or_default();
+                extra["result"] = content(value, result.get().len(), &redactor);
+            }
         }
     }
     extra
@@ -368,14 +378,12 @@ fn details(
 const QUOTED: Upto = Upto(1000);
 const CONTENT: Upto = Upto(8192);
 
-/// Arguments or a result without what its names say is secret; cut where it is long.
-fn content(text: &str) -> Value {
-    let mut value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(_) => return Value::Null,
-    };
+/// Arguments or a result of this length without what its names say is secret, and without what the
+/// redactor hides; cut where it is long.
+fn content(mut value: Value, length: usize, redactor: &Redactor) -> Value {
     Redactor::hide_names(&mut value);
-    if text.len() <= CONTENT.0 { value } else { CONTENT.cut(&value.to_string()).into() }
+    redactor.hide_in(&mut value);
+    if length <= CONTENT.0 { value } else { CONTENT.cut(&value.to_string()).into() }
 }
 
 /// Whether a result is the tool's own report of an error. Reads past everything else in it.

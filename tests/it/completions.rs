@@ -52,6 +52,8 @@ fn names_of_tools_and_their_arguments_come_from_the_cache_and_nothing_is_started
     assert_eq!(words(&world, &["call", "demo.add", ""]), ["a=", "b="]);
     assert_eq!(words(&world, &["call", "demo.add", "a=1", ""]), ["b="]);
     assert_eq!(words(&world, &["tools", "demo", ""]), ["other"]);
+    assert_eq!(words(&world, &["log", "--tool", "demo.ec"]), ["demo.echo"]);
+    assert_eq!(words(&world, &["stats", "--tool=demo.ec"]), ["--tool=demo.echo"]);
     let described = world.mcpx(["complete", "fish", "call", "demo.ec"]).run();
     assert!(described.stdout().starts_with("demo.echo\t") && described.stdout().len() > 20, "{described}");
     assert!(world.processes().is_empty(), "completing starts nothing: {:?}", world.processes());

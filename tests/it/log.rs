@@ -134,11 +134,19 @@ fn contents_are_recorded_only_where_they_are_asked_for() {
     let call = records(&world, &["--event", "call"], 1).remove(0);
     assert_eq!(call["data"]["arguments"], json!({"text": "shown"}));
     assert!(call["data"]["result"].to_string().contains("shown"));
+    // What is masked in the arguments is not told by the result.
+    let _ = world
+        .mcpx(["call", "demo.echo", r#"{"text":"it is hunter1","password":"hunter1"}"#])
+        .any_stderr()
+        .output();
+    let call = records(&world, &["--event", "call"], 2).pop().unwrap();
+    assert_eq!(call["data"]["arguments"]["password"], "********");
+    assert!(!call.to_string().contains("hunter1"), "{call}");
     // A running daemon follows.
     let _ = world.mcpx(["settings", "set", "logging.arguments", "false"]).any_stderr().run();
     world.mcpx(["call", "demo.echo", "text=hidden"]).stdout("hidden\n").check();
-    let calls = records(&world, &["--event", "call"], 2);
-    assert!(calls[1].get("data").is_none(), "{}", calls[1]);
+    let calls = records(&world, &["--event", "call"], 3);
+    assert!(calls[2].get("data").is_none(), "{}", calls[2]);
 }
 
 #[test]
@@ -235,7 +243,14 @@ fn secrets_of_arguments_and_addresses_are_hidden_wherever_a_daemon_writes() {
         json!({"command": "sh", "args": ["-c", says, "x", "--api-key", "sekrit-one", "--password=sekrit-two"],
                "env": {"DATABASE_URL": "postgres://app:sekrit-three@db/app"}}),
     );
-    let _ = world.mcpx(["call", "leaky.x"]).status(69).any_stderr().run();
+    let told = world.mcpx(["call", "leaky.x"]).status(69).any_stderr().run();
+    told.says(&["--api-key ********", "app:********@db"]);
+    for args in
+        [vec!["call", "leaky.x"], vec!["--json", "call", "leaky.x"], vec!["call", "--no-daemon", "leaky.x"]]
+    {
+        let told = world.mcpx(args).status(69).any_stderr().run();
+        assert!(!told.to_string().contains("sekrit"), "{told}");
+    }
     let failed = records(&world, &["--event", "server.failed"], 1);
     let said = failed[0]["message"].as_str().unwrap();
     assert!(
@@ -256,4 +271,32 @@ fn secrets_of_arguments_and_addresses_are_hidden_wherever_a_daemon_writes() {
         }
     }
     assert!(texts > 1, "the daemon's own lines, and the log");
+}
+
+#[test]
+fn a_call_whose_daemon_was_killed_is_recorded_by_its_command() {
+    let world = World::fake(&["--hang-on-call"]);
+    let calling = world.mcpx(["call", "fake.echo", "text=x", "--session", "s1"]).start();
+    wait_until("the call to arrive", || (!world.received("fake", "tools/call").is_empty()).then_some(()));
+    crate::harness::signal(world.daemons()[0].pid, libc::SIGKILL);
+    let output = calling.wait();
+    assert_eq!(output.status, 76, "{output}");
+    let call = records(&world, &["--event", "call", "--session", "s1"], 1).remove(0);
+    for (key, value) in
+        [("server", "fake"), ("tool", "echo"), ("level", "warn"), ("outcome", "outcome-unknown")]
+    {
+        assert_eq!(call[key], value, "{call}");
+    }
+    assert!(call["message"].as_str().unwrap().contains("the connection to the daemon broke"), "{call}");
+    world.wait_gone("fake-mcp");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_named() {
+    let world = World::demo();
+    world.write("taken", "");
+    let place = world.dir().join("taken");
+    let world = world.env("MCPX_STATE_DIR", place.to_str().unwrap());
+    let output = world.mcpx(["log"]).any_stderr().output();
+    output.says(&["taken/log", "MCPX_STATE_DIR"]);
 }

@@ -39,7 +39,12 @@ fn calls_errors_and_volume_are_counted_from_the_files() {
     let (_, over_http) = world.ask("GET", "/v1/stats?about=calls&limit=1", None);
     assert_eq!(over_http["rows"][0]["tool"], "demo.echo");
     assert_eq!(world.ask("GET", "/v1/stats?about=weather", None).0, 400);
+    assert_eq!(world.ask("GET", "/v1/stats?limit=1", None).1, over_http, "calls, as with the command");
+    let (status, odd) = world.ask("GET", "/v1/log?sevrer=demo", None);
+    assert_eq!(status, 400);
+    assert!(odd["error"]["hint"].as_str().unwrap().contains("\"server\""), "{odd}");
     let _ = world.mcpx(["stop"]).run();
+    assert_eq!(world.mcpx(["--json", "stats"]).run().json()["ok"], true);
     let calls = rows(&["calls"]);
     let echo = &calls[0];
     assert_eq!((&echo["tool"], &echo["calls"], &echo["errors"]), (&json!("demo.echo"), &json!(4), &json!(0)));

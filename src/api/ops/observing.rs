@@ -133,11 +133,11 @@ pub(super) static TABLE: &[Operation] = &[
         method: Method::Get,
         path: "/v1/stats",
         params: &[
-            required(in_query(
+            in_query(
                 "about",
                 Shape::Text,
-                "calls, servers, instances, errors, sessions, slowest or volume",
-            )),
+                "calls, servers, instances, errors, sessions, slowest or volume; when absent, calls",
+            ),
             SINCE,
             UNTIL,
             SERVER,

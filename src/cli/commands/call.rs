@@ -20,7 +20,7 @@ use crate::settings::{self, Source};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The command.
 pub static COMMAND: Command = Command {
@@ -109,6 +109,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
         true => client.call_telling(&request, Some(&mut report)),
         false => client.call(&request),
     };
+    let begun = Instant::now();
     let mut outcome = call(&client);
     // The daemon ended before it had read the call: another one may be asked.
     if outcome.is_err() && client.lost_unsent() && !client.is_remote() && interrupt.exit_code().is_none() {
@@ -125,6 +126,15 @@ fn run(cx: &mut Cx) -> Result<u8> {
         }
         super::super::out::note(&format!("interrupted; the call of {target} was cancelled"));
         return Ok(code);
+    }
+    // A server's end is told by the daemon, and recorded there.
+    if let Err(e) = &outcome
+        && e.kind() == Kind::OutcomeUnknown
+        && e.server_name().is_none()
+        && !client.is_remote()
+    {
+        let world = cx.world()?;
+        crate::daemon::lost(&world.dirs, &world.settings, &request, begun.elapsed(), e);
     }
     let outcome = match cx.inv.has("interactive") {
         true => questions::converse(&client, outcome),

@@ -15,8 +15,11 @@ use serde_json::{Value, json};
 /// How many records are shown where nobody says.
 const LIMIT: usize = 100;
 
+/// How grave a record may be.
+pub(in crate::cli) const LEVELS: &[&str] = &["trace", "debug", "info", "warn", "error"];
+
 /// Who may have said a record.
-const SOURCES: &[&str] = &["daemon", "server", "script", "plugin", "hook"];
+pub(in crate::cli) const SOURCES: &[&str] = &["daemon", "server", "script", "plugin", "hook"];
 
 // The flags that narrow the records down; `stats` has them as well.
 pub(super) const SINCE: Flag =
@@ -87,7 +90,7 @@ fn run(cx: &mut Cx) -> Result<u8> {
                 .hint("`mcpx --json log` shows the ids of each record: daemon, session, run, call"));
         }
         if json {
-            cx.out.json(&json!({"tree": tree}))?;
+            cx.out.json(&json!({"ok": true, "tree": tree}))?;
         } else {
             roots.iter().try_for_each(|node| show_node(&mut cx.out, node, 0, color))?;
         }
@@ -148,7 +151,7 @@ fn query(cx: &Cx) -> Result<Query> {
         None => Level::Trace,
         Some(word) => Level::from_word(word).ok_or_else(|| {
             let error = usage(format!("--level takes debug, info, warn or error, not \"{word}\""));
-            match did_you_mean(word, ["trace", "debug", "info", "warn", "error"]) {
+            match did_you_mean(word, LEVELS.iter().copied()) {
                 Some(near) => error.hint(near),
                 None => error,
             }

@@ -11,7 +11,7 @@ use super::log::{RUN, SERVER, SESSION, SINCE, TOOL, UNTIL, asked, number};
 use crate::error::Result;
 use crate::observe::log::stats::{About, Show};
 use crate::util::{did_you_mean, iso8601};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How many rows are shown where nobody says.
 const LIMIT: usize = 20;
@@ -61,10 +61,14 @@ fn run(cx: &mut Cx) -> Result<u8> {
     let limit = number(cx, LIMIT)?;
     let logs = Logs::open(cx)?;
     let progress = Progress::start("counting");
-    let counted = logs.statistics(about, &asked, limit)?;
+    let mut counted = logs.statistics(about, &asked, limit)?;
     drop(progress);
     if cx.json() {
-        cx.out.json(&counted)?;
+        let mut body = json!({"ok": true});
+        if let (Some(body), Some(counted)) = (body.as_object_mut(), counted.as_object_mut()) {
+            body.append(counted);
+        }
+        cx.out.json(&body)?;
         return Ok(0);
     }
     let rows = counted["rows"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -264,6 +264,10 @@ mod tests {
         assert_eq!(complete("mcpx exec --permissions strict,rea"), ["strict,read", "strict,readnet"]);
         assert_eq!(complete("mcpx ls --preset "), ["ci"]);
         assert_eq!(complete("mcpx completions z"), ["zsh"]);
+        assert_eq!(complete("mcpx log --level "), ["trace", "debug", "info", "warn", "error"]);
+        assert_eq!(complete("mcpx log --level=wa"), ["--level=warn"]);
+        assert_eq!(complete("mcpx log --source pl"), ["plugin"]);
+        assert_eq!(complete("mcpx log --event call.f"), ["call.finished"]);
     }
 
     #[test]
@@ -272,6 +276,9 @@ mod tests {
         assert_eq!(complete("mcpx tools demo "), ["two words"], "what is there already is not offered again");
         assert_eq!(complete("mcpx call de"), ["demo."]);
         assert_eq!(complete("mcpx servers disable d"), ["demo"]);
+        assert_eq!(complete("mcpx log --server d"), ["demo"]);
+        assert_eq!(complete("mcpx stats --server=d"), ["--server=demo"]);
+        assert_eq!(complete("mcpx log --tool d"), ["demo."]);
         assert!(complete("mcpx nonsense ").is_empty());
         assert!(complete("mcpx run x --").is_empty(), "a script's own words");
     }

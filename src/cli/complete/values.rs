@@ -3,6 +3,7 @@
 //! helps, and one that is cold says nothing.
 
 use super::super::command::Command;
+use super::super::commands::log::{LEVELS, SOURCES};
 use super::super::cx::{Cx, World};
 use super::super::schemas;
 use super::super::topics::TOPICS;
@@ -11,6 +12,7 @@ use crate::artifacts::Store;
 use crate::catalog::cache::Cache;
 use crate::catalog::{filter, names};
 use crate::config::import::HOSTS;
+use crate::observe::log::Query;
 use crate::script::profiles;
 use crate::settings::{self, ALL, Kind};
 use serde_json::Value;
@@ -49,6 +51,11 @@ impl<'a> Values<'a> {
             "SHARING" => of_kind(&Kind::Enum(settings::SHARING), prefix, out),
             "PATH" | "FILE" => out.files = Some(Files::Any),
             "DIR" | "DIRECTORY" => out.files = Some(Files::Directories),
+            "LEVEL" => words(LEVELS, prefix, out),
+            "WHO" => words(SOURCES, prefix, out),
+            "EVENT" => Query::known_events().for_each(|word| out.add(format!("{prefix}{word}"), "")),
+            "NAME" if flag.name == "server" => prefixed(prefix, out, |each| self.servers(each)),
+            "TOOL" => prefixed(prefix, out, |each| self.tools(typed, each)),
             "NAME" if flag.name == "profile" => self.profiles(typed, prefix, out),
             choices if choices.contains('|') => {
                 choices.split('|').for_each(|word| out.add(format!("{prefix}{word}"), ""));
@@ -248,6 +255,18 @@ fn listed(each: Answer, typed: &str, prefix: &str, out: &mut Answer) {
             out.add(format!("{prefix}{before}{}", c.word), c.about);
         }
     }
+}
+
+/// Candidates for a flag's value, behind what of the word stands before it.
+fn prefixed(prefix: &str, out: &mut Answer, fill: impl FnOnce(&mut Answer)) {
+    let mut each = Answer::default();
+    fill(&mut each);
+    each.candidates.into_iter().for_each(|c| out.push(format!("{prefix}{}", c.word), c.about, c.open));
+}
+
+/// Words that a table lists.
+fn words(all: &[&str], prefix: &str, out: &mut Answer) {
+    all.iter().for_each(|word| out.add(format!("{prefix}{word}"), ""));
 }
 
 /// What a value of a kind may be.

@@ -32,10 +32,19 @@ pub use store::Rolling;
 pub use text::text_of;
 pub use when::{parse_when, round_to};
 
+use crate::error::Error;
 use crate::paths::Dirs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The directory of the log's files: `log` in the state directory.
 pub fn dir(dirs: &Dirs) -> PathBuf {
     dirs.state.join("log")
+}
+
+/// The files in a directory of a log cannot be read.
+pub fn unreadable(dir: &Path, e: &io::Error) -> Error {
+    Error::unreadable(format_args!("the log in {}", dir.display()), e).hint(
+        "set MCPX_STATE_DIR to a directory that mcpx may read and write, or move away what stands in this one's place",
+    )
 }

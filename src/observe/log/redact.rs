@@ -29,6 +29,21 @@ const NAMES: &[&str] = &[
 pub struct Redactor {
     known: Vec<Needle>,
     bearer: Option<Needle>,
+    /// Hidden where they are all of a text, however short they are.
+    exact: Vec<String>,
+}
+
+/// Gathers the texts and numbers below secret names.
+fn named(value: &Value, secret: bool, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            map.iter().for_each(|(key, value)| named(value, secret || Redactor::is_secret_name(key), found));
+        }
+        Value::Array(list) => list.iter().for_each(|value| named(value, secret, found)),
+        Value::String(text) if secret && !text.is_empty() => found.push(text.clone()),
+        Value::Number(number) if secret => found.push(number.to_string()),
+        _ => {}
+    }
 }
 
 impl Redactor {
@@ -44,6 +59,7 @@ impl Redactor {
         Redactor {
             known: texts.into_iter().filter_map(Needle::new).collect(),
             bearer: Needle::new("Bearer "),
+            exact: Vec::new(),
         }
     }
 
@@ -68,6 +84,25 @@ impl Redactor {
                 }
             }
             Value::Array(list) => list.iter_mut().for_each(Redactor::hide_names),
+            _ => {}
+        }
+    }
+
+    /// Hides what stands under secret names in these arguments, wherever else it appears.
+    pub fn of_arguments(arguments: &Value) -> Redactor {
+        let mut found = Vec::new();
+        named(arguments, false, &mut found);
+        Redactor { exact: found.clone(), ..Redactor::new(found.iter().map(String::as_str)) }
+    }
+
+    /// Hides what is secret in texts and numbers at any depth.
+    pub fn hide_in(&self, value: &mut Value) {
+        match value {
+            Value::Object(map) => map.values_mut().for_each(|value| self.hide_in(value)),
+            Value::Array(list) => list.iter_mut().for_each(|value| self.hide_in(value)),
+            Value::String(text) if self.exact.contains(text) => *value = STARS.into(),
+            Value::String(text) => *text = self.hide(std::mem::take(text)),
+            Value::Number(number) if self.exact.contains(&number.to_string()) => *value = STARS.into(),
             _ => {}
         }
     }
@@ -119,5 +154,19 @@ mod tests {
             value,
             json!({"api_key": stars, "n": [{"X-Auth-Token": stars, "tokens": true}], "path": "/p"})
         );
+    }
+
+    #[test]
+    fn what_is_secret_in_arguments_is_secret_everywhere() {
+        let given =
+            json!({"password": "hunter1", "auth": {"token": ["a\"quoted\"one", 7]}, "user": "someone"});
+        let mut result =
+            json!({"content": [{"text": given.to_string()}], "pin": 7, "n": 70, "user": "someone"});
+        let redactor = Redactor::of_arguments(&given);
+        redactor.hide_in(&mut result);
+        let text = result.to_string();
+        assert!(!text.contains("hunter1") && !text.contains("quoted"), "{text}");
+        assert_eq!((&result["pin"], &result["n"]), (&json!("********"), &json!(70)));
+        assert!(text.contains("someone"), "{text}");
     }
 }
