@@ -2,10 +2,11 @@
 //! on one side, requests on the other. So a script in a sandbox needs neither a
 //! permission for the network nor the token. Knows nothing of what is asked.
 
-use super::client::{Client, Interrupter, Reply};
+use super::client::{Client, Interrupter};
 use super::frame;
 use super::ops::{self, Operation, Place};
 use super::remote::Remote;
+use super::reply::Reply;
 use super::uri;
 use crate::error::{Error, Kind, Result};
 use crate::log;

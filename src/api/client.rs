@@ -5,13 +5,13 @@ use super::bridge;
 use super::http::{self, Fault, Limits, Method, Reader, Sink};
 use super::ops;
 use super::remote::{Remote, Watch};
+use super::reply::{Reply, Reports, called, from_json, lacks_route, reported};
 use super::uri;
 use super::wire::{CallRequest, DaemonInfo, OpenRun, OpenedRun, SETTINGS_HEADER};
 use crate::error::{Error, Kind, Result};
 use crate::mcp::http::{Failure, Interrupt};
 use crate::proc;
 use crate::settings::{Carried, Secret};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::io;
@@ -66,15 +66,6 @@ struct FarRun {
 
 /// A status, a body, and whether the connection can serve again.
 type Answered = (u16, Vec<u8>, bool);
-
-/// A successful answer.
-#[derive(Debug)]
-pub struct Reply {
-    /// The HTTP status, below 400.
-    pub status: u16,
-    /// The body, JSON.
-    pub body: Vec<u8>,
-}
 
 /// Ends a client's request from another thread or a signal's receiver.
 pub struct Interrupter {
@@ -262,7 +253,7 @@ impl Client {
             None => self.exchange_on(&mut link, Method::Post, target, Some(&body), broken, None),
             Some(report) => {
                 link.headers.push_str("X-Mcpx-Progress: report\r\n");
-                let mut reports = Reports { held: Vec::new(), report };
+                let mut reports = Reports::to(report);
                 let mut sink = |chunk: &[u8]| {
                     reports.take(chunk);
                     Ok(())
@@ -534,102 +525,8 @@ fn fault_text(fault: &Fault) -> String {
     }
 }
 
-/// Whether an error says that there is no such route, rather than no such thing. A daemon of any
-/// version says it with these words ([`NO_ROUTE`]), or in none that are ours.
-fn lacks_route(error: &Error) -> bool {
-    error.message().starts_with(NO_ROUTE)
-        || error.message().contains(" does not take ")
-        || error.message().starts_with(NOT_OURS)
-}
-
-/// How a daemon begins to say that it has no such route.
-pub const NO_ROUTE: &str = "the daemon has no /";
-/// How an answer is told of that holds no error of ours.
-const NOT_OURS: &str = "the daemon answered ";
-
-/// The error in a body, or one made of the status.
-fn reported(status: u16, body: &[u8]) -> Error {
-    let parsed: Option<Value> = serde_json::from_slice(body).ok();
-    match parsed.as_ref().and_then(|v| v.get("error")) {
-        Some(error) => Error::from_json(error),
-        None => Error::new(Kind::Unavailable, format!("{NOT_OURS}{status} {}", http::reason(status))),
-    }
-}
-
 fn to_json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|e| Error::new(Kind::Internal, format!("writing a request: {e}")))
-}
-
-fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body)
-        .map_err(|e| Error::new(Kind::Unavailable, format!("reading the daemon's answer: {e}")))
-}
-
-/// The result of a call, unless its server asks something: then the error is
-/// [`Kind::InputRequired`], with what is asked as `raw`.
-pub fn called(reply: Reply) -> Result<Box<RawValue>> {
-    if reply.status != Kind::InputRequired.row().status {
-        return unwrap_result(reply.body);
-    }
-    let body: Value = from_json(&reply.body)?;
-    let said = |name: &str| body["inputRequired"][name].as_str().unwrap_or_default().to_owned();
-    let error = Error::new(Kind::InputRequired, said("text")).server(said("server")).tool(said("tool"));
-    Err(error.raw(body))
-}
-
-/// An answer that may begin with lines of progress.
-struct Reports<'a> {
-    /// What has come and is no whole line of progress.
-    held: Vec<u8>,
-    report: &'a mut dyn FnMut(&Value),
-}
-
-impl Reports<'_> {
-    fn take(&mut self, chunk: &[u8]) {
-        const REPORT: &[u8] = b"{\"progress\":";
-        self.held.extend_from_slice(chunk);
-        // A result that is being gathered is not looked through: it may be large.
-        while self.held.starts_with(b"\n") || self.held.starts_with(REPORT) {
-            let Some(end) = self.held.iter().position(|b| *b == b'\n') else { return };
-            let line: Vec<u8> = self.held.drain(..=end).collect();
-            if let Ok(line) = serde_json::from_slice::<Value>(&line) {
-                (self.report)(&line["progress"]);
-            }
-        }
-    }
-
-    /// What the call came to, as if it had been answered at once.
-    fn finish(self, reply: Reply) -> Result<Reply> {
-        match &self.held[..] {
-            [] => Ok(reply),
-            held if held.starts_with(b"{\"error\":") => Err(reported(reply.status, held)),
-            held if held.starts_with(b"{\"inputRequired\":") => {
-                Ok(Reply { status: Kind::InputRequired.row().status, body: self.held })
-            }
-            _ => Ok(Reply { body: self.held, ..reply }),
-        }
-    }
-}
-
-/// Takes `{"result":…}` apart without copying a large result.
-fn unwrap_result(mut body: Vec<u8>) -> Result<Box<RawValue>> {
-    const OPEN: &[u8] = b"{\"result\":";
-    if body.starts_with(OPEN) && body.ends_with(b"}") {
-        body.truncate(body.len() - 1);
-        body.drain(..OPEN.len());
-        // The inner text is checked as one value: `1},{"x":2` is none.
-        if let Ok(text) = String::from_utf8(body)
-            && let Ok(result) = RawValue::from_string(text)
-        {
-            return Ok(result);
-        }
-        return Err(Error::new(Kind::Unavailable, "reading the daemon's answer: its result is not JSON"));
-    }
-    #[derive(serde::Deserialize)]
-    struct Called {
-        result: Box<RawValue>,
-    }
-    from_json::<Called>(&body).map(|c| c.result)
 }
 
 #[cfg(test)]
@@ -725,14 +622,5 @@ mod tests {
         let (client, _far) = pair();
         client.set_timeout(Some(Duration::from_millis(20)));
         assert_eq!(client.request("GET", "/v1/status", None).unwrap_err().kind(), Kind::Timeout);
-    }
-
-    #[test]
-    fn a_result_that_is_not_one_value_is_refused() {
-        assert_eq!(unwrap_result(b"{\"result\":{}}".to_vec()).unwrap().get(), "{}");
-        assert_eq!(unwrap_result(b" { \"result\" : 1 }".to_vec()).unwrap().get(), "1");
-        for bad in [&b"{\"result\":}"[..], b"{\"result\":1},{\"x\":2}", b"{\"result\":1", b"", b"{}"] {
-            assert!(unwrap_result(bad.to_vec()).is_err(), "{:?}", String::from_utf8_lossy(bad));
-        }
     }
 }

@@ -13,6 +13,7 @@ pub mod ops;
 pub mod page;
 pub mod records;
 pub mod remote;
+pub mod reply;
 mod resolve;
 pub mod servers;
 mod start;
@@ -23,7 +24,8 @@ pub use crate::proc::lock;
 #[cfg(test)]
 pub use crate::util::scratch;
 pub use crate::util::uri;
-pub use client::{Client, Interrupter, Reply, called};
+pub use client::{Client, Interrupter};
 pub use find::{Boot, daemons};
+pub use reply::{Reply, called};
 pub use resolve::{Resolved, resolve};
 pub use start::without_run;

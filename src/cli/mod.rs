@@ -4,6 +4,7 @@
 
 pub mod argforms;
 pub mod args;
+mod argtypes;
 pub mod browser;
 pub mod command;
 pub mod commands;
