@@ -129,6 +129,8 @@ const CHOICES: &str = "
 
 `\"aliasOf\": \"other\"` in place of `command` and `url` makes a server that is reached as `other` is, under another name and with instances of its own. `scope`, `sharing`, `min`, `max` and the time-outs hold for it as well where it does not give its own; tool filters, profiles and `enabled` do not. The other server may be in another file, and may be switched off.
 
+A server that asks for its roots is told where its caller works: the directory, and the git work tree around it. An instance of a scope that stands for a place has that place; one that a session, a process or a call has to itself has where that was when it started; one that several may share from several places (`global`, `named:…`, `parent-session`) is not told that there are roots, unless it speaks the stateless revision, in which each request has its own caller.
+
 ### From a nearer file
 
 A block without `command`, `url` and `aliasOf` changes the server of that name that a file further away defines: `enabled` (or `disabled`), `description`, `profiles`, `tools`, `excludeTools` and `extraIncludeTools`, each by itself; of two such blocks the nearer one counts. Every other option belongs to the file that says how the server is reached, and is refused there. `mcpx servers adjust` writes such a block.

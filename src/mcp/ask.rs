@@ -6,6 +6,7 @@ use super::cancel::Cancel;
 use super::client::{Client, Options, raw};
 use super::error::{Subject, printable};
 use super::jsonrpc::{self, METHOD_NOT_FOUND};
+use super::peer;
 use super::pending::Slot;
 use crate::error::{Error, Kind, Result};
 use crate::settings::{self, Settings};
@@ -209,12 +210,12 @@ impl Client {
         subject: &Subject,
         options: &Options,
     ) -> Result<Map<String, Value>> {
-        let peer = &self.0.peer;
+        let own = &self.0.peer;
         // Nothing comes through it when the caller has left.
         let (send, receive) = mpsc::channel::<Option<(String, Answer)>>();
         let (mut answers, mut open) = (Map::new(), 0);
         let withdrawn = Cancel::new();
-        let asked = options.asked.as_ref().or(peer.hooks.asked.as_ref());
+        let asked = options.asked.as_ref().or(own.hooks.asked.as_ref());
         // Whoever says what it answers may have roots of its own.
         let theirs = options.capabilities.is_some_and(|own| own["roots"].is_object());
         let is_asked = |method: &str| is_question(method) || method == "roots/list" && theirs;
@@ -227,12 +228,13 @@ impl Client {
                     open += 1;
                     left -= 1;
                     let reply = move |answer| drop(send.send(Some((inner, answer))));
-                    let mut question = Question::new(&peer.server, method, params, withdrawn.clone(), reply);
+                    let mut question = Question::new(&own.server, method, params, withdrawn.clone(), reply);
                     (question.key, question.more) = (Some(key.clone()), left > 0);
                     asked(question);
                 }
                 ("roots/list", _) => {
-                    answers.insert(key.clone(), peer.roots());
+                    let roots = options.roots.map_or_else(|| own.roots(), |roots| peer::roots(&roots()));
+                    answers.insert(key.clone(), roots);
                 }
                 (method, _) => return Err(unanswered(subject, method, "mcpx does not offer it")),
             }

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -49,6 +50,9 @@ pub struct Options<'a> {
     pub progress: Option<Arc<dyn Fn(Value) + Send + Sync>>,
     /// Takes what the server asks while it works on this.
     pub asked: Option<Asked>,
+    /// The directories that the caller works in: what a server of the stateless era is told that asks for
+    /// roots. Absent: those of the connection.
+    pub roots: Option<&'a dyn Fn() -> Vec<PathBuf>>,
     /// What the caller answers when the server asks, as MCP's `ClientCapabilities`: said to servers
     /// of the stateless era instead of what mcpx itself answers.
     pub capabilities: Option<&'a Value>,
@@ -67,6 +71,7 @@ impl<'a> Options<'a> {
             cancel,
             progress: None,
             asked: None,
+            roots: None,
             capabilities: None,
             began: None,
             mirrored: &[],
@@ -142,6 +147,10 @@ impl Client {
             }
             // Whatever the caller has of its own: here it is mcpx that waits for tasks.
             own["extensions"] = self.extensions();
+            // Where it has no roots of its own, they are those of its directory.
+            if !own["roots"].is_object() {
+                own["roots"] = json!({});
+            }
             stamp = Arc::new(era::stamp(&own, &self.0.log_level)?);
         }
         let mut deadline = options.timeout.and_then(|t| Instant::now().checked_add(t));

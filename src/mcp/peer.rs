@@ -332,8 +332,7 @@ impl Peer {
     /// `ListRootsResult`.
     pub fn roots(&self) -> Value {
         let roots = self.guarded(|| (self.hooks.roots)());
-        let roots: Vec<Value> = roots.iter().map(|path| root(path)).collect();
-        json!({ "roots": roots })
+        self::roots(&roots)
     }
 
     /// Hands a question to whoever answers it.
@@ -482,6 +481,12 @@ fn answer_to(text: &[u8]) -> Option<u64> {
     let mut scan = IdScan::default();
     scan.feed(text);
     scan.id().filter(|_| has("\"result\"") || has("\"error\""))
+}
+
+/// `ListRootsResult` of these directories.
+pub(super) fn roots(of: &[PathBuf]) -> Value {
+    let roots: Vec<Value> = of.iter().map(|path| root(path)).collect();
+    json!({ "roots": roots })
 }
 
 /// A directory as MCP names a root: a file URI (RFC 8089), and the last part of the path.

@@ -243,6 +243,8 @@ impl Client {
     fn discover(&self, deadline: Instant, cancel: &Cancel) -> Result<()> {
         let inner = &*self.0;
         let mut capabilities = self.capabilities_of_ours();
+        // Each request has a caller of its own, who is somewhere.
+        capabilities["roots"] = json!({});
         capabilities["extensions"] = self.extensions();
         let stamp = Arc::new(era::stamp(&capabilities, &inner.log_level)?);
         if let Link::Http(http) = &inner.link {

@@ -53,8 +53,8 @@ fn each_request_says_all_of_itself_and_nothing_else_is_sent() {
         assert_eq!(got.header("mcp-method"), Some(got.rpc()));
         let meta = &got.body["params"]["_meta"];
         assert_eq!(meta[VERSION], "2026-07-28");
-        let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], tasks);
+        let able = json!({"roots": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], able);
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "mcpx");
     }
     assert_eq!((all[0].header("mcp-name"), all[1].header("mcp-name")), (None, Some("a b")));

@@ -3,6 +3,7 @@
 
 use super::connect::{Asked, Cancel, Options, Progress};
 use super::instance::Lease;
+use super::scope;
 use super::server::Server;
 use super::{Caller, Pool};
 use crate::error::{Error, Kind, Result};
@@ -60,6 +61,7 @@ impl Pool {
                 timeout,
                 progress: request.progress.clone(),
                 asked: request.asked.clone(),
+                roots: Some(&|| scope::roots(caller)),
                 capabilities: request.capabilities,
                 ..Options::new(request.cancel)
             };

@@ -7,6 +7,7 @@
 use super::connect::Options;
 use super::instance::{End, Lease};
 use super::schema::{Known, constrains};
+use super::scope;
 use super::server::{Limits, Server};
 use super::{Call, Caller, Pool};
 use crate::catalog::{ServerSchema, Tool, validate};
@@ -195,6 +196,7 @@ impl Errand<'_> {
             cancel: self.call.cancel,
             progress: self.call.progress.clone(),
             asked: self.call.asked.clone(),
+            roots: Some(&|| scope::roots(self.caller)),
             capabilities: self.call.capabilities,
             began: self.call.began.clone(),
             mirrored: &prepared.mirrored,

@@ -5,13 +5,13 @@
 //! gets an instance of its own for the one call, and the reason.
 
 use super::Caller;
-use super::git;
+use super::git::{self, GitEnv};
 use crate::error::{Error, Kind, Result};
 use crate::proc;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ impl Scope {
     pub(super) fn key(&self, caller: &Caller) -> (Key, Option<Missing>) {
         match self.resolve(caller) {
             Ok(key) => (key, None),
-            Err(missing) => (Key::call(), Some(missing)),
+            Err(missing) => (Key::call().of(caller), Some(missing)),
         }
     }
 
@@ -95,10 +95,10 @@ impl Scope {
         match self {
             Scope::Global => Ok(Key::new("global")),
             Scope::Named(name) => Ok(Key::new(format!("named:{name}"))),
-            Scope::Call => Ok(Key::call()),
+            Scope::Call => Ok(Key::call().of(caller)),
             Scope::Session => match &caller.session {
                 session if session.is_empty() => Err(Missing::Variable("MCPX_SESSION_ID")),
-                session => Ok(Key::session(session)),
+                session => Ok(Key::session(session).of(caller)),
             },
             // The head of a family has no parent: what it calls itself is what its children call their parent.
             Scope::ParentSession => {
@@ -113,7 +113,7 @@ impl Scope {
                 let pid = caller.pid.ok_or(Missing::Variable("MCPX_PID"))?;
                 // The start time keeps a reused pid from inheriting an instance.
                 let ticks = proc::start_ticks(pid).ok_or(Missing::Process(pid))?;
-                Ok(Key { pid: Some((pid, ticks)), ..Key::new(format!("pid:{pid}:{ticks}")) })
+                Ok(Key { pid: Some((pid, ticks)), ..Key::new(format!("pid:{pid}:{ticks}")) }.of(caller))
             }
             Scope::Cwd => {
                 let dir = directory(caller)?;
@@ -238,11 +238,40 @@ pub(super) struct Key {
     pub once: bool,
     /// The directory that the key stands for, where a server without a directory of its own runs.
     pub place: Option<PathBuf>,
+    /// Where its one caller was, and what git was told there; absent where callers of several places share the key.
+    caller: Option<(PathBuf, GitEnv)>,
+}
+
+/// Where a caller works, as MCP's roots: its directory, and the top of the git work tree around it.
+pub(super) fn roots(caller: &Caller) -> Vec<PathBuf> {
+    caller.cwd.as_deref().map(|cwd| around(cwd, &caller.git)).unwrap_or_default()
+}
+
+fn around(cwd: &Path, git: &GitEnv) -> Vec<PathBuf> {
+    let Some(dir) = Some(cwd).filter(|d| d.is_absolute()).and_then(|d| fs::canonicalize(d).ok()) else {
+        return Vec::new();
+    };
+    let top = git::discover(&dir, git).and_then(|repo| repo.top).filter(|top| *top != dir);
+    std::iter::once(dir).chain(top).collect()
 }
 
 impl Key {
     fn new(text: impl Into<Cow<'static, str>>) -> Key {
-        Key { text: text.into(), session: None, pid: None, once: false, place: None }
+        Key { text: text.into(), session: None, pid: None, once: false, place: None, caller: None }
+    }
+
+    /// The same as that of an instance which only this caller uses.
+    fn of(self, caller: &Caller) -> Key {
+        Key { caller: caller.cwd.clone().map(|cwd| (cwd, caller.git.clone())), ..self }
+    }
+
+    /// The directories that the instance's server is to work in. Looks at the file system.
+    pub fn roots(&self) -> Vec<PathBuf> {
+        match (&self.place, &self.caller) {
+            (Some(place), _) => vec![place.clone()],
+            (None, Some((cwd, git))) => around(cwd, git),
+            (None, None) => Vec::new(),
+        }
     }
 
     fn session(session: &str) -> Key {

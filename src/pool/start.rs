@@ -127,7 +127,7 @@ fn placed(def: &Arc<ServerDef>, key: &Key) -> Arc<ServerDef> {
 
 fn hooks(instance: &Arc<Instance>) -> Hooks {
     let weak = Arc::downgrade(instance);
-    let roots: Vec<_> = instance.key.place.clone().into_iter().collect();
+    let roots = instance.key.roots();
     Hooks {
         tools_changed: Arc::new(move || {
             let Some(instance) = weak.upgrade() else { return };

@@ -151,7 +151,7 @@ fn looking_around_prints_the_command_behind_each_answer() {
     }
     output.says(&["demo.echo", "DESCRIPTION", "declare const demo"]);
     let refused = world.mcpx(["explore"]).stdin("stop --all\nls\n").status(2).any_stderr().run();
-    refused.says(&["explore only shows what there is", "$ mcpx ls"]);
+    refused.says(&["explore only shows what there is", "mcpx stop --all", "$ mcpx ls"]);
 }
 
 #[test]

@@ -63,6 +63,9 @@ fn every_call_is_recorded_with_its_ids_and_found_without_a_daemon() {
     }
     world.mcpx(["log", "--event", "cal"]).status(2).stderr_has("did you mean \"call").check();
     world.mcpx(["log", "--since", "soon"]).status(2).stderr_has("--since").check();
+    let late = world.mcpx(["log", "--since", "5m", "--until", "10m"]).status(2).any_stderr().run();
+    late.says(&["--since", "is later than --until"]);
+    world.mcpx(["log", "-f", "--until", "1m"]).status(2).stderr_has("--until ends before it").check();
     world.mcpx(["log", "--level", "wrn"]).status(2).stderr_has("did you mean \"warn\"").check();
     let text = world.mcpx(["log", "--event", "call", "--session", "work"]).run();
     text.says(&["info  call.finished demo.echo ", " ms ok ", "session=work", "session_id=abc"]);

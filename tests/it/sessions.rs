@@ -296,3 +296,30 @@ fn the_repository_of_a_caller_is_the_one_that_git_takes_there() {
     let script = world.mcpx(["exec", "return await own.pid()"]).dir("tree").env("GIT_DIR", "../b/.git").run();
     assert_eq!(script.stdout(), b);
 }
+
+#[test]
+fn roots_are_where_the_caller_works() {
+    let world = own("session").and_fake("new", &["--era", "stateless"]);
+    std::fs::create_dir_all(world.dir().join("tree/deep")).unwrap();
+    git(&world.dir().join("tree"), &["init", "-q"]);
+    let top = std::fs::canonicalize(world.dir()).unwrap().join("tree");
+    let (top, deep) = (format!("file://{}", top.display()), format!("file://{}/deep", top.display()));
+    let roots = |server: &str, dir: &str, session: &str| -> Vec<String> {
+        let method = json!({"method": "roots/list"}).to_string();
+        let name = format!("{server}.ask");
+        let output = world.mcpx(["call", "--session", session, &name, &method]).dir(dir).run().stdout();
+        let uris = output.split("\"uri\":\"").skip(1);
+        uris.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    };
+    let both = vec![deep.clone(), top.clone()];
+    // An instance that is one session's knows the directory of that session.
+    assert_eq!(roots("own", "tree/deep", "a"), both);
+    assert_eq!(roots("own", "tree", "b"), [top.as_str()]);
+    // One that everybody shares is told nothing, as it could be told of one directory alone.
+    assert!(roots("shared", "tree/deep", "a").is_empty());
+    let offered = world.received("shared", "initialize").remove(0);
+    assert!(offered["params"]["capabilities"]["roots"].is_null(), "{offered}");
+    // In the stateless era each call says who makes it.
+    assert_eq!(roots("new", "tree/deep", "a"), both);
+    assert_eq!(roots("new", "tree", "b"), [top.as_str()]);
+}

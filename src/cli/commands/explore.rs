@@ -112,7 +112,10 @@ fn meant(cx: &Cx, words: &[String]) -> Result<Vec<String>> {
         return match within {
             true if words.len() == 1 && first == "help" => Ok(vec!["explore".into(), "--help".into()]),
             true => Ok(words.to_vec()),
-            false => Err(args::usage(format!("explore only shows what there is; for {first}: mcpx {first}"))),
+            false => {
+                let line: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                Err(args::usage("explore only shows what there is").hint(format!("mcpx {}", line.join(" "))))
+            }
         };
     }
     let world = cx.world()?;

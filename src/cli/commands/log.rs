@@ -98,6 +98,9 @@ fn run(cx: &mut Cx) -> Result<u8> {
     }
     let out = &mut cx.out;
     if cx.inv.has("follow") {
+        if cx.inv.has("until") {
+            return Err(usage("--follow shows what comes, and --until ends before it; give one of them"));
+        }
         return logs.follow(&asked, limit, &mut |line| match line {
             Some(line) => show(out, line, json, color).map(|()| !out.is_closed()),
             None => out.is_read(),
@@ -170,6 +173,10 @@ fn query(cx: &Cx) -> Result<Query> {
         grep: cx.inv.text("grep")?.unwrap_or_default().to_owned(),
         id: String::new(),
     };
+    if query.since > query.until {
+        let what = format!("--since {} is later than --until {}", iso8601(query.since), iso8601(query.until));
+        return Err(usage(what).hint("no record can be both; 10m means 10 minutes ago"));
+    }
     if let Some(odd) = query.sources.iter().find(|word| !SOURCES.contains(&word.as_str())) {
         let error = usage(format!("--source takes {}, not \"{odd}\"", SOURCES.join(", ")));
         return Err(match did_you_mean(odd, SOURCES.iter().copied()) {

@@ -21,8 +21,19 @@ const NAMES: &[&str] = &[
     "authorization",
     "credential",
     "privatekey",
+    "accesskey",
+    "accountkey",
+    "authkey",
+    "encryptionkey",
+    "masterkey",
+    "servicekey",
+    "signingkey",
     "cookie",
 ];
+
+/// A variable of the environment named like this is a secret (`STRIPE_KEY`), unless it is half of a pair. An argument
+/// named so in small letters is mostly none: `sort_key`, `issue_key`.
+const KEY: &str = "_KEY";
 
 /// Replaces secrets by stars.
 #[derive(Debug, Default)]
@@ -67,7 +78,8 @@ impl Redactor {
     pub fn is_secret_name(name: &str) -> bool {
         let plain: String =
             name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect();
-        NAMES.iter().any(|part| plain.contains(part))
+        let is_key = name.ends_with(KEY) && !name.contains("PUBLIC");
+        is_key || NAMES.iter().any(|part| plain.contains(part))
     }
 
     /// Hides the values of secret names, at any depth.
@@ -139,6 +151,24 @@ impl Redactor {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn names_of_secrets_are_told_from_others() {
+        for name in [
+            "GITHUB_TOKEN",
+            "STRIPE_KEY",
+            "AWS_ACCESS_KEY_ID",
+            "api-key",
+            "apiKey",
+            "Set-Cookie",
+            "signing_key",
+        ] {
+            assert!(Redactor::is_secret_name(name), "{name}");
+        }
+        for name in ["SSH_PUBLIC_KEY", "sort_key", "issueKey", "key", "KEY", "path"] {
+            assert!(!Redactor::is_secret_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn secrets_become_stars_and_the_rest_stays() {
