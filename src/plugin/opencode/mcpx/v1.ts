@@ -856,7 +856,7 @@ export interface PostLogParams {
 }
 
 export interface StatsParams {
-  about: string;
+  about?: string;
   since?: string;
   until?: string;
   server?: string[];
@@ -1000,7 +1000,7 @@ export interface V1 {
   /** `POST /v1/log`: add a record to the log. */
   postLog(params?: PostLogParams, how?: How): Promise<Done>;
   /** `GET /v1/stats`: what the log comes to: counts, exact percentiles, errors by shape. */
-  stats(params: StatsParams, how?: How): Promise<Stats>;
+  stats(params?: StatsParams, how?: How): Promise<Stats>;
   /** `GET /v1/hooks`: the declared hooks and event consumers, and how they fare. */
   hooks(_?: undefined, how?: How): Promise<Listeners>;
 }
