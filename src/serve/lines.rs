@@ -3,11 +3,15 @@
 //! methods.
 
 use super::era;
+use super::fault::INTERNAL_ERROR;
 use crate::log;
 use crate::mcp::jsonrpc::{INVALID_REQUEST, PARSE_ERROR};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// So much is read for the first request of a host that is going to be refused.
+const GREETING: u64 = 1 << 20;
 
 /// The server's end of the output.
 pub struct Output(Mutex<Box<dyn Write + Send>>);
@@ -36,6 +40,28 @@ pub trait Lines: Send + Sync {
     fn request(self: &Arc<Self>, id: &Value, method: &str, params: &Value) -> io::Result<()>;
     /// The client does not want the answer to the request of this id any more.
     fn cancelled(&self, id: &Value);
+}
+
+/// Answers the first request with this error, for a server that cannot begin. Returns when that is written, or
+/// nothing more comes.
+///
+/// # Errors
+/// Those of reading and writing.
+pub fn refuse(input: impl BufRead, output: impl Write + Send + 'static, message: &str) -> io::Result<()> {
+    let output = Output::new(output);
+    let mut line = Vec::new();
+    // A host's greeting is small.
+    let mut input = input.take(GREETING);
+    loop {
+        line.clear();
+        if input.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let said: Value = serde_json::from_slice(&line).unwrap_or_default();
+        if let (Some(id), true) = (said.get("id"), said["method"].is_string()) {
+            return output.send(&failure(id, INTERNAL_ERROR, message));
+        }
+    }
 }
 
 /// Serves until `input` ends or the output can no longer be written, and returns the process's

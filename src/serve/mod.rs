@@ -19,7 +19,7 @@ mod greeting;
 mod headers;
 mod hearing;
 mod http;
-mod lines;
+pub mod lines;
 mod link;
 mod listening;
 mod members;

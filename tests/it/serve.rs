@@ -456,3 +456,16 @@ fn what_was_asked_before_the_end_of_input_is_answered() {
     assert_eq!(answered, [0, 1, 2, 3, 4, 5]);
     assert!(lines.iter().all(|line| line["result"]["isError"] != true && line.get("error").is_none()));
 }
+
+#[test]
+fn a_host_is_answered_why_there_is_nothing_to_serve() {
+    let world = World::demo().config("{\"mcpServers\": [");
+    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+    let line = format!("{greeting}\n");
+    let output = world.mcpx(["serve"]).stdin(line).status(65).any_stderr().run();
+    let answer = output.json();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32603)));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("never closed") && message.contains(".mcpx.json"), "{message}");
+    world.mcpx(["serve"]).stdin("").status(65).any_stderr().stdout("").check();
+}

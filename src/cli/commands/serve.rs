@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::proc::Patient;
 use crate::serve::{self, Connect, Link, Options, Session, Upstreams};
 use crate::settings;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 /// The command.
@@ -37,17 +38,17 @@ pub static COMMAND: Command = Command {
 };
 
 fn run(cx: &mut Cx) -> Result<u8> {
-    let world = cx.world()?;
-    let mut options = Options::of(&world.settings);
-    if cx.inv.has("passthrough") {
-        // A file may say otherwise, which the flag is there to outrank; the same command line may not.
-        if let Some(mode) = cx.inv.setting("serve.mode").filter(|mode| *mode != "passthrough") {
-            return Err(usage(format!("--passthrough and --serve-mode {mode} contradict each other"))
-                .hint("--passthrough is short for --serve-mode passthrough; --serve-mode both offers mcpx_* as well"));
+    let options = match options(cx) {
+        Ok(options) => options,
+        Err(e) => {
+            // A host shows its user what it is answered, and hardly ever what was said on stderr.
+            if !io::stdin().is_terminal() {
+                let _ = serve::lines::refuse(Patient::stdin(), Patient::stdout(), &format!("mcpx: {e}"));
+            }
+            return Err(e);
         }
-        (options.code, options.passthrough) = (false, true);
-    }
-    options.check()?;
+    };
+    let world = cx.world()?;
     let largest = world.settings.get(&settings::TRANSPORT_MAX_BODY);
     let (inv, env) = (cx.inv.clone(), cx.env.clone());
     // The configuration is read again each time: the daemon may have gone because it changed.
@@ -67,4 +68,19 @@ fn run(cx: &mut Cx) -> Result<u8> {
         }),
     );
     Ok(serve::stdio::run(&session, Patient::stdin(), Patient::stdout(), largest))
+}
+
+/// What is offered, as configuration and flags say.
+fn options(cx: &Cx) -> Result<Options> {
+    let mut options = Options::of(&cx.world()?.settings);
+    if cx.inv.has("passthrough") {
+        // A file may say otherwise, which the flag is there to outrank; the same command line may not.
+        if let Some(mode) = cx.inv.setting("serve.mode").filter(|mode| *mode != "passthrough") {
+            return Err(usage(format!("--passthrough and --serve-mode {mode} contradict each other"))
+                .hint("--passthrough is short for --serve-mode passthrough; --serve-mode both offers mcpx_* as well"));
+        }
+        (options.code, options.passthrough) = (false, true);
+    }
+    options.check()?;
+    Ok(options)
 }
