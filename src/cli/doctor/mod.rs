@@ -96,7 +96,8 @@ impl Report {
     }
     fn error(&mut self, check: &'static str, subject: impl Into<String>, e: &Error) {
         let what = e.message().to_owned();
-        self.push(Level::Error, check, subject, what, e.hint_text().map(str::to_owned));
+        let todo = e.hint_text().unwrap_or_else(|| fallback(check)).to_owned();
+        self.push(Level::Error, check, subject, what, Some(todo));
     }
     /// Whether an error was found in this.
     fn blames(&self, check: &str, subject: &str) -> bool {
@@ -105,6 +106,18 @@ impl Report {
     /// How many findings are of a level.
     pub fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|f| f.level == level).count()
+    }
+}
+
+/// What to do about an error of a check that says nothing of it itself.
+fn fallback(check: &str) -> &'static str {
+    match check {
+        "configuration" => "correct the file that it names; mcpx config shows what is in force",
+        "daemon" => "mcpx stop; the next command starts a new one",
+        "server" => {
+            "run its command or open its address by hand, and correct its definition; mcpx logs shows what it said"
+        }
+        _ => "correct it, then run mcpx doctor again",
     }
 }
 

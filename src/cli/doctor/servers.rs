@@ -63,6 +63,7 @@ pub fn start(cx: &Cx, world: &World, progress: &dyn Fn(&str), report: &mut Repor
             return Ok(());
         }
     };
+    let limit = world.settings.get(&settings::DOCTOR_TIMEOUT);
     let answers = ask(world, &client, &defs, progress)?;
     let cache = Cache::new(&world.dirs.cache);
     let log = log_tail(world, &client);
@@ -76,6 +77,21 @@ pub fn start(cx: &Cx, world: &World, progress: &dyn Fn(&str), report: &mut Repor
             }
         });
         if let Err(e) = failed {
+            // The request's limit is over: the daemon waits for the server, which alone is at fault.
+            if took >= limit {
+                let what = format!(
+                    "the server {} did not answer within {} (doctor.timeout)",
+                    def.name,
+                    settings::duration_text(limit)
+                );
+                let todo = format!(
+                    "run its command by hand to see what it waits for ({}:{}); if it is slow to start, raise its startTimeout and doctor.timeout",
+                    def.source.display(),
+                    def.line
+                );
+                report.todo(Level::Error, "server", &def.name, what, todo);
+                continue;
+            }
             report.error("server", &def.name, &e);
             continue;
         }
@@ -157,27 +173,35 @@ fn oddities(def: &ServerDef, tools: &[Tool], report: &mut Report) {
     };
     let mut seen = std::collections::HashSet::new();
     let twice: Vec<&str> = tools.iter().map(|t| t.name.as_str()).filter(|n| !seen.insert(*n)).collect();
-    let checks: [(Vec<&str>, &str, Level); 4] = [
-        (twice, "are listed twice", Level::Warning),
+    let checks: [(Vec<&str>, &str, Level, &str); 4] = [
+        (
+            twice,
+            "are listed twice",
+            Level::Warning,
+            "have the server give each a name of its own: only one can be called",
+        ),
         (
             named(&|t| t.input_schema.get("type").and_then(Value::as_str) != Some("object")),
             "have an input schema that is not of the type object",
             Level::Warning,
+            "have the server say \"type\": \"object\" in it; some hosts refuse all of a server's tools over one",
         ),
         (
             named(&|t| t.description.as_deref().unwrap_or("").trim().is_empty()),
             "have no description, so that nobody finds them",
             Level::Info,
+            "have the server describe them",
         ),
         (
             named(&|t| budget::tokens(&t.input_schema.to_string()) > HEAVY),
             "have schemas of several thousand tokens",
             Level::Info,
+            "have the server shorten them",
         ),
     ];
-    for (names, what, level) in checks {
+    for (names, what, level, todo) in checks {
         if !names.is_empty() {
-            report.add(level, "server", &def.name, format!("tools {what}: {}", listed(names)));
+            report.todo(level, "server", &def.name, format!("tools {what}: {}", listed(names)), todo);
         }
     }
 }
