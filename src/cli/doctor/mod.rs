@@ -115,7 +115,7 @@ fn fallback(check: &str) -> &'static str {
         "configuration" => "correct the file that it names; mcpx config shows what is in force",
         "daemon" => "mcpx stop; the next command starts a new one",
         "server" => {
-            "run its command or open its address by hand, and correct its definition; mcpx logs shows what it said"
+            "run its command or open its address by hand, and correct its definition; mcpx log shows what it said"
         }
         _ => "correct it, then run mcpx doctor again",
     }
