@@ -123,3 +123,21 @@ fn a_daemon_with_another_environment_is_told() {
     assert_eq!(found["level"], "warning");
     assert!(found["todo"].as_str().unwrap().contains("mcpx stop"));
 }
+
+#[test]
+fn a_server_that_hangs_is_blamed_itself_and_each_fault_has_something_to_do() {
+    let world = World::demo()
+        .server("hang", json!({"command": "/bin/sleep", "args": ["100"]}))
+        .server("gone", json!({"command": "/no/such/program"}))
+        .server("closed", json!({"url": "http://127.0.0.1:1/mcp"}));
+    let report =
+        world.mcpx(["--json", "doctor", "--doctor-timeout", "1s"]).status(1).any_stderr().run().json();
+    let findings = report["findings"].as_array().unwrap();
+    let of = |name: &str| findings.iter().find(|f| f["subject"] == name).unwrap();
+    let what = of("hang")["what"].as_str().unwrap();
+    assert!(what.contains("the server hang did not answer within 1s"), "{report}");
+    for finding in findings.iter().filter(|f| f["level"] == "error" || f["level"] == "warning") {
+        assert!(finding["todo"].as_str().is_some_and(|todo| !todo.is_empty()), "{finding}");
+    }
+    assert_eq!((&of("gone")["level"], &of("closed")["level"]), (&json!("error"), &json!("error")));
+}

@@ -85,7 +85,7 @@ pub fn start(cx: &Cx, world: &World, progress: &dyn Fn(&str), report: &mut Repor
                     settings::duration_text(limit)
                 );
                 let todo = format!(
-                    "run its command by hand to see what it waits for ({}:{}); if it is slow to start, raise its startTimeout and doctor.timeout",
+                    "run its command, or open its address, by hand to see what it waits for ({}:{}); if it is slow to start, raise its startTimeout and doctor.timeout",
                     def.source.display(),
                     def.line
                 );
