@@ -50,7 +50,7 @@ fn what_cannot_be_read_ends_with_66() {
     std::fs::create_dir_all(world.state()).unwrap();
     std::fs::write(world.state().join("log"), "").unwrap();
     let rows: &[(&[&str], &str)] = &[
-        (&["log"], "reading the log: not a directory"),
+        (&["log"], "state/mcpx/log: not a directory"),
         (&["log", "--follow"], "reading the log"),
         (&["log", "--chain", "x"], "reading the log"),
         (&["stats"], "reading the log"),
