@@ -9,6 +9,7 @@ use super::session::{Heard, Session};
 use super::tasks::{self, Wish};
 use super::upstreams::operation;
 use crate::error::{Error, Kind, Result};
+use crate::log;
 use crate::pool::Cancel;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -88,9 +89,10 @@ pub fn settle(
                 json!({"resultType": "input_required", "inputRequests": requests, "requestState": state});
             return Ok(Outcome::Asked(result));
         }
-        if !put(session, ask, &questions, None)? {
+        let put = put(session, ask, &questions, None);
+        if !matches!(put, Ok(true)) {
             abandon(session, task);
-            return Err(Error::new(Kind::Cancelled, "the host has gone"));
+            return Err(put.err().unwrap_or_else(|| Error::new(Kind::Cancelled, "the host has gone")));
         }
         outcome = result(session, ask, task, wish);
     }
@@ -119,6 +121,15 @@ pub fn put(session: &Session, ask: &Ask<'_>, questions: &[Value], related: Optio
         match answer_one(session, ask, id, answer) {
             // Somebody else was quicker.
             Err(error) if error.kind() == Kind::NotFound => {}
+            // Asked once more, a host would say the same: its user has seen a form that takes this. The call goes
+            // on without an answer, rather than be lost with a question that stays open.
+            Err(error) if error.kind() == Kind::Usage => {
+                log::warn(format_args!("the host's answer is none: {}", error.message()));
+                match answer_one(session, ask, id, nothing()) {
+                    Err(error) if error.kind() == Kind::NotFound => {}
+                    outcome => outcome?,
+                }
+            }
             outcome => outcome?,
         }
     }
@@ -241,7 +252,8 @@ fn given(question: &Value, answer: &Value) -> Option<Value> {
     }
     let action = answer["action"].as_str().filter(|a| matches!(*a, "accept" | "decline" | "cancel"))?;
     let mut given = json!({"action": action});
-    if answer["content"].is_object() {
+    // To a URL there is nothing to say but that it was opened, and some hosts say an empty form.
+    if answer["content"].is_object() && question["mode"] != "url" {
         given["content"] = answer["content"].clone();
     }
     Some(given)

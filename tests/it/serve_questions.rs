@@ -156,3 +156,27 @@ fn servers_that_ask_what_there_is_are_told_where_the_setting_says_so() {
     answer(&mut host, "sampling/createMessage", &words("forty-two"));
     assert!(host.answer_to(id).to_string().contains("forty-two"));
 }
+
+#[test]
+fn an_answer_that_does_not_fit_ends_the_question_and_not_the_call() {
+    let world = World::fake(&[]);
+    let mut host = Host::start(&world, &["--passthrough"]);
+    host.greet("2025-11-25", json!({"elicitation": {"form": {}, "url": {}}}));
+    let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let form = json!({"message": "How many?", "requestedSchema": schema});
+    let url =
+        json!({"message": "Open it", "mode": "url", "url": "https://example.com/", "elicitationId": "e"});
+    for (params, said, heard) in [
+        (form, json!({"action": "accept", "content": {"n": "five"}}), "cancel"),
+        // A URL has no form to fill in; that some hosts send an empty one changes nothing.
+        (url, json!({"action": "accept", "content": {}}), "accept"),
+    ] {
+        let arguments = json!({"method": "elicitation/create", "params": params});
+        let id = host.send("tools/call", json!({"name": "fake__ask", "arguments": arguments}));
+        answer(&mut host, "elicitation/create", &said);
+        let result = &host.answer_to(id)["result"];
+        assert!(text(result).contains(&format!("\"action\":\"{heard}\"")), "{result}");
+        let open = world.mcpx(["--json", "elicit", "list"]).run().json();
+        assert_eq!(open["questions"], json!([]));
+    }
+}
