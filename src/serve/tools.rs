@@ -15,7 +15,7 @@ pub const PREFIX: &str = "mcpx_";
 
 /// Parameters that the session gives, and a model has no word in: who calls, and
 /// which servers there are for it.
-const SUPPLIED: [&str; 15] = [
+const SUPPLIED: [&str; 17] = [
     "context",
     "selection",
     "profile",
@@ -27,6 +27,8 @@ const SUPPLIED: [&str; 15] = [
     "parentSessionId",
     // One answer is all that a tool has, and what runs commands around a program is the host's to decide.
     "output",
+    "lines",
+    "follow",
     "hooks",
     // What a host answers is what it said of itself.
     "input",

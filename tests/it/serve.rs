@@ -34,6 +34,16 @@ fn a_model_finds_describes_and_calls_a_tool() {
     // What a tool returns comes as it is: structured content, pictures, its own errors.
     let sum = host.call("mcpx_call", json!({"server": "demo", "tool": "add", "arguments": {"a": 2, "b": 3}}));
     assert_eq!(sum["structuredContent"], json!({"sum": 5}));
+    // What happened is told as well.
+    let stats = host.call("mcpx_stats", json!({"about": "calls"}));
+    assert_eq!(stats["structuredContent"]["rows"][0]["tool"], "demo.add", "{stats}");
+    let log = host.call("mcpx_log", json!({"event": ["call.finished"], "limit": 1}));
+    let record = &log["structuredContent"]["records"][0];
+    assert_eq!(record["tool"], "add", "{log}");
+    let chain = host.call("mcpx_log_chain", json!({"id": record["call"]}));
+    assert!(text(&chain).contains("call.finished"), "{chain}");
+    let endless = host.call("mcpx_log", json!({"follow": true}));
+    assert_eq!(endless["isError"], true, "{endless}");
     let picture = host.call("mcpx_call", json!({"server": "demo", "tool": "image"}));
     assert_eq!(picture["content"][0]["type"], "image");
     let failed =
