@@ -209,13 +209,7 @@ fn a_call_that_takes_too_long_ends_in_124_and_is_cancelled() {
 fn a_reader_that_leaves_early_is_no_error() {
     let world = World::fake(&[]);
     let script = format!("{} call fake.big bytes:=5000000 | head -c 10", env!("CARGO_BIN_EXE_mcpx"));
-    let output = std::process::Command::new("/bin/sh")
-        .args(["-c", &script])
-        .env_clear()
-        .envs(world.environment())
-        .current_dir(world.dir())
-        .output()
-        .unwrap();
+    let output = world.sh(&script);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "xxxxxxxxxx");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
@@ -250,13 +244,7 @@ fn a_pipe_that_somebody_made_impatient_loses_nothing() {
         tools::python().display(),
         env!("CARGO_BIN_EXE_mcpx"),
     );
-    let output = std::process::Command::new("sh")
-        .args(["-c", &line])
-        .current_dir(world.dir())
-        .env_clear()
-        .envs(world.environment())
-        .output()
-        .unwrap();
+    let output = world.sh(&line);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(output.stdout == format!("{text}\n").as_bytes(), "{} bytes", output.stdout.len());
 }

@@ -96,13 +96,7 @@ fn a_program_that_prints_for_ever_ends_with_its_reader() {
                 "{{ {} exec --timeout 30s --script-console {console} 'for (let i = 0;; i++) console.log(i)' {redirect}; echo $? >status; }} | head -n 1",
                 env!("CARGO_BIN_EXE_mcpx")
             );
-            let output = std::process::Command::new("sh")
-                .args(["-c", &line])
-                .current_dir(world.dir())
-                .env_clear()
-                .envs(world.environment())
-                .output()
-                .unwrap();
+            let output = world.sh(&line);
             assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n", "{runtime:?} {console}");
             assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{runtime:?} {console}");
             let status = std::fs::read_to_string(world.dir().join("status")).unwrap();
@@ -131,13 +125,7 @@ fn what_a_program_prints_in_several_ways_keeps_its_order() {
         );
         for before in ["", &impatient] {
             let line = format!("{before}{} exec - <code | cat", env!("CARGO_BIN_EXE_mcpx"));
-            let output = std::process::Command::new("sh")
-                .args(["-c", &line])
-                .current_dir(world.dir())
-                .env_clear()
-                .envs(world.environment())
-                .output()
-                .unwrap();
+            let output = world.sh(&line);
             let stdout = String::from_utf8_lossy(&output.stdout);
             let lines: Vec<&str> = stdout.lines().collect();
             assert_eq!(lines.len(), 4, "{runtime:?}: {}", String::from_utf8_lossy(&output.stderr));

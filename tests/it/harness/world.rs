@@ -157,6 +157,13 @@ impl World {
         &self.env
     }
 
+    /// What a shell makes of a line, where commands run and with their environment.
+    pub fn sh(&self, line: &str) -> std::process::Output {
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", line]).current_dir(self.dir()).env_clear().envs(self.environment());
+        shell.output().expect("a shell starts")
+    }
+
     /// A command to run.
     pub fn mcpx<I, S>(&self, args: I) -> Mcpx<'_>
     where
